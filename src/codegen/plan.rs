@@ -65,7 +65,7 @@ pub use refuse::Unplanned;
 pub use remember::{Heard, PASSES, PRE, Remembers};
 pub use slabs::Slabs;
 pub use ties::Tie;
-pub use travel::{DeliveryForm, Dense, Events, Past, Remembered, Traces, Traffic, receivers};
+pub use travel::{DeliveryForm, Dense, Events, Past, Remembered, Traffic, receivers};
 pub use trees::Trees;
 
 use crate::runtime::machine::Bank;

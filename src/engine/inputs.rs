@@ -243,11 +243,8 @@ impl Inputs {
                 let values = match form(space, entry) {
                     GatherForm::Slabs(slabs) => slabs.by_row(edges, 0.0, |edge| values.of(edge)),
                     _ => {
-                        let of = |(row, cell): (usize, usize)| {
-                            let mut own = edges.offsets[cell] as usize..edges.offsets[cell + 1] as usize;
-                            own.nth(row).map_or(0.0, |edge| values.of(edge))
-                        };
-                        padded(space, entry).map(of).collect()
+                        let edge = |(row, cell): (usize, usize)| edges.range(cell).nth(row);
+                        padded(space, entry).map(|at| edge(at).map_or(0.0, |edge| values.of(edge))).collect()
                     }
                 };
                 self.stored(Slot::Fixed(fixed), &values)

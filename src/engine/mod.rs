@@ -27,7 +27,7 @@ pub mod xla;
 pub use crate::runtime::edges::Edges;
 pub use wiring::wiring;
 
-use crate::codegen::plan::{Delivery, DeliveryForm, DeviceClass, DevicePlan, Effect, Plan, Traces, Traffic, Unplanned};
+use crate::codegen::plan::{Delivery, DeliveryForm, DeviceClass, DevicePlan, Effect, Plan, Traffic, Unplanned};
 use crate::step::{FieldId, SpaceId};
 use deliveries::EdgeValues;
 use std::fmt;
@@ -82,24 +82,17 @@ impl Setup {
             let wrong = |why: &str| EngineError(format!("the space `{}`: {why}", delivery.name));
             let edges = self.edges_of(delivery.space).ok_or_else(|| wrong("it has no edges"))?;
             let [senders, cells] = [delivery.from, delivery.to].map(|space| self.sizes[space.0 as usize]);
+            let traffic = Traffic { edges, senders, cells, delays };
             let form = match (&delivery.effect, &values[..]) {
-                (Effect::Adds { .. }, [carried]) => {
-                    DeliveryForm::new(&Traffic { edges, senders, cells, delays, carried }, class)
-                }
+                (Effect::Adds { .. }, [carried]) => DeliveryForm::new(&traffic, carried, class),
                 (Effect::Adds { .. }, _) => Err("its events carry nothing".into()),
-                (Effect::Remembers(_), _) => DeliveryForm::remembered(&Traces { edges, senders, cells, delays, back }),
+                (Effect::Remembers(_), _) => DeliveryForm::remembered(&traffic, back),
             };
             form.map_err(|why| wrong(&why))
         };
         let forms = plan.deliveries.iter().zip(values).map(form).collect::<Result<_, _>>()?;
         let ties = plan.trees.iter().map(|trees| branches::ties(plan, trees, self)).collect::<Result<_, _>>()?;
-        // Of other edges a device computes nothing as of cells.
-        let mut sizes = self.sizes.clone();
-        sizes[plan.spaces.len()..].fill(0);
-        for delivery in plan.deliveries.iter().filter(|delivery| delivery.remembers().is_some()) {
-            sizes[delivery.space.0 as usize] = self.edges_of(delivery.space).map_or(0, |edges| edges.sources.len());
-        }
-        Ok(DevicePlan { ties, ..DevicePlan::new(plan, class, &sizes, &self.grids, &self.edges, &samples, forms) })
+        Ok(DevicePlan { ties, ..DevicePlan::new(plan, class, &self.sizes, &self.grids, &self.edges, &samples, forms) })
     }
 }
 

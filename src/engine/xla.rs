@@ -85,8 +85,7 @@ impl XlaEngine {
                 let relation = plan.relation(number);
                 let Some(edges) = setup.edges_of(relation.space) else { continue };
                 let grid = setup.grids.get(space).map_or(&[][..], |grid| grid);
-                let mut forms = GatherForm::candidates(edges, grid, relation.is_within(), XlaEngine::class(client));
-                forms.retain(|form| relation.numbers.fields.is_empty() || form.has_edges());
+                let forms = GatherForm::candidates(edges, grid, relation, XlaEngine::class(client));
                 let none = || EngineError(format!("the edges of `{}` cannot be gathered in this form", relation.name));
                 inputs.device.gathers[space][at] = forms.into_iter().find(wanted).ok_or_else(none)?;
             }

@@ -10,9 +10,9 @@ use super::keys::Block;
 use super::lower::Lowerer;
 use super::network::NetworkDraft;
 use super::place::{FlatPath, flatten};
-use super::projection::reads;
+use super::projection::{reads, voltage};
 use super::scope::{Entry, Role, Scope, ScopeKind};
-use super::{Cell, Connection, ConnectionRule, End, Expr, ExprKind, Symbol, SymbolKind, Ty};
+use super::{Cell, Connection, ConnectionRule, End, Expr, ExprKind, Ty};
 use crate::connect::{Absent, RULES};
 use crate::source::Span;
 use crate::syntax::ast::{self, ConnectKey};
@@ -250,9 +250,7 @@ impl<'a> Lowerer<'a> {
 
     /// A point neuron as one side of a connection: what flows out of it is part of `i_syn`.
     fn point_neuron(&mut self, cell: &Cell, population: usize, span: Span) -> Option<End> {
-        let is_voltage =
-            |symbol: &Symbol| matches!(symbol.kind, SymbolKind::State { .. }) && symbol.ty == Ty::Real(Dim::VOLTAGE);
-        let Some(v) = cell.find("v").filter(|v| is_voltage(cell.symbol(*v))) else {
+        let Some(v) = voltage(cell) else {
             self.error(JunctionError::NoVoltage { cell: &cell.name, span });
             return None;
         };

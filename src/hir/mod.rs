@@ -409,7 +409,7 @@ pub struct Compartment {
     pub name: String,
     /// Its voltage.
     pub v: SymbolId,
-    /// Its injected current density; of a point neuron, the sum of its currents `i_syn`.
+    /// Its injected current density.
     pub port: SymbolId,
     /// Its surface, if given.
     pub area: Option<SymbolId>,
@@ -777,7 +777,7 @@ pub struct End {
     pub population: usize,
     /// Its voltage.
     pub v: SymbolId,
-    /// Its injected current density.
+    /// Its injected current density; of a point neuron, `i_syn`.
     pub port: SymbolId,
     /// Its surface, if given.
     pub area: Option<SymbolId>,

@@ -741,16 +741,9 @@ impl<'a> Lowerer<'a> {
             self.error(MorphologyError::NoSections { cell, span: located.span });
             return None;
         }
-        let voltage = |name: &str| {
-            let found = cell.find(name);
-            found.filter(|id| {
-                let symbol = cell.symbol(*id);
-                matches!(symbol.kind, SymbolKind::State { .. }) && symbol.ty == Ty::Real(Dim::VOLTAGE)
-            })
-        };
         let seat = match (&place.rest[..], &cell.compartments[..]) {
             ("", []) => {
-                Seat { compartment: None, v: voltage("v"), port: cell.find("i_syn"), area: None, elements: None }
+                Seat { compartment: None, v: voltage(cell), port: cell.find("i_syn"), area: None, elements: None }
             }
             ("", [only]) => seat_on(only),
             (name, all) => match all.iter().find(|c| c.name == name) {
@@ -993,6 +986,14 @@ fn seat_on(compartment: &super::Compartment) -> Seat {
         area: compartment.area,
         elements: None,
     }
+}
+
+/// The potential of a point neuron, if it has one: a state `v`.
+pub(super) fn voltage(cell: &Cell) -> Option<SymbolId> {
+    cell.find("v").filter(|id| {
+        let symbol = cell.symbol(*id);
+        matches!(symbol.kind, SymbolKind::State { .. }) && symbol.ty == Ty::Real(Dim::VOLTAGE)
+    })
 }
 
 /// Does anything of a cell read a symbol?

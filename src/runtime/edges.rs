@@ -41,12 +41,14 @@ impl Edges {
         }
     }
 
-    /// The sources of a target; none of a target that does not exist.
+    /// The edges of a target, by their numbers; none of a target that does not exist.
+    pub fn range(&self, target: usize) -> Range<usize> {
+        self.offsets.get(target..target + 2).map_or(0..0, |bounds| bounds[0] as usize..bounds[1] as usize)
+    }
+
+    /// The sources of a target.
     pub fn of(&self, target: usize) -> &[u32] {
-        match self.offsets.get(target..target + 2) {
-            Some(bounds) => &self.sources[bounds[0] as usize..bounds[1] as usize],
-            None => &[],
-        }
+        &self.sources[self.range(target)]
     }
 }
 

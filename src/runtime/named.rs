@@ -476,7 +476,7 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
         let FieldHome::Param(index) = field.home else { return Self::mismatch(field, "parameter") };
         if let Some(network) = self.computed_from(index) {
             return Err(Error(format!(
-                "`{name}` cannot be changed: delays of `{network}`, or what its events bring, were computed from it when this crate \
+                "`{name}` cannot be changed: delays of `{network}`, or what its edges bring, were computed from it when this crate \
                  was made"
             )));
         }
@@ -744,20 +744,19 @@ fn machine<T: Scalar + Send + Sync + 'static>(
     };
     let (mut relations, mut traffic): (Vec<Relation>, Traffic<T>) = (Vec::new(), Traffic::default());
     // Those that remember have kernels behind all populations.
-    let mut kind = spec.spaces.len();
-    for (&NetworkInfo { from, to, events, .. }, network) in spec.networks.iter().zip(networks) {
-        let none = || Network {
-            edges: Arc::new(Edges { offsets: vec![0; sizes[to] + 1], sources: Vec::new() }),
-            numbers: Vec::new(),
-            delays: PerEdge::Same(1),
-            back: Vec::new(),
-        };
-        let present = network.is_some();
-        let Network { edges, numbers, delays, back } = network.clone().unwrap_or_else(none);
-        let Some(EventsInfo { event, effect, .. }) = events else {
+    let mut next = spec.spaces.len();
+    for (info, network) in spec.networks.iter().zip(networks) {
+        let &NetworkInfo { from, to, .. } = info;
+        let Some(EventsInfo { event, effect, .. }) = info.events else {
+            let none = || Edges { offsets: vec![0; sizes[to] + 1], sources: Vec::new() };
+            let edges = network.as_ref().map_or_else(|| Arc::new(none()), |network| Arc::clone(&network.edges));
+            let numbers = network.as_ref().map_or_else(Vec::new, |network| network.numbers.clone());
             relations.push(Relation { from, to, edges, numbers });
             continue;
         };
+        let kernels = next;
+        next += usize::from(info.remembers());
+        let Some(Network { edges, numbers, delays, back }) = network.clone() else { continue };
         let mut numbers: Vec<PerEdge<T>> = numbers.iter().map(rounded).collect();
         match effect {
             EffectInfo::Adds { slot } => {
@@ -765,25 +764,22 @@ fn machine<T: Scalar + Send + Sync + 'static>(
                     traffic.deliveries.push(Delivery { from, event, to, slot, edges, delays, carried });
                 }
             }
-            EffectInfo::Remembers(info) => {
+            EffectInfo::Remembers(RememberInfo { shape, read, sums, back: heard }) => {
                 let told = |(info, delays): (&BackInfo, _)| Back { event: info.event, delays, when: info.when };
-                if present {
-                    traffic.remembering.push(Arc::new(Remembering {
-                        from,
-                        event,
-                        to,
-                        back: info.back.iter().zip(back).map(told).collect(),
-                        edges,
-                        delays,
-                        begin: numbers,
-                        shape: info.shape,
-                        read: info.read.to_vec(),
-                        sums: info.sums.to_vec(),
-                        step: std::array::from_fn(|pass| numbering.kernel(kind, Role::Step, pass)),
-                        observe: numbering.kernel(kind, Role::Observe, 0),
-                    }));
-                }
-                kind += 1;
+                traffic.remembering.push(Arc::new(Remembering {
+                    from,
+                    event,
+                    to,
+                    back: heard.iter().zip(back).map(told).collect(),
+                    edges,
+                    delays,
+                    begin: numbers,
+                    shape,
+                    read: read.to_vec(),
+                    sums: sums.to_vec(),
+                    step: std::array::from_fn(|pass| numbering.kernel(kernels, Role::Step, pass)),
+                    observe: numbering.kernel(kernels, Role::Observe, 0),
+                }));
             }
         }
     }

@@ -101,10 +101,7 @@ pub(super) fn choose_gathers(
             let relation = plan.relation(number);
             let Some((_, edges)) = edges.iter().rfind(|(id, _)| *id == relation.space) else { continue };
             let mut tried = Vec::new();
-            let mut forms =
-                GatherForm::candidates(edges, &grids[space], relation.is_within(), DeviceClass::Accelerator);
-            forms.retain(|form| relation.numbers.fields.is_empty() || form.has_edges());
-            for form in forms {
+            for form in GatherForm::candidates(edges, &grids[space], relation, DeviceClass::Accelerator) {
                 device.gathers[space][at] = form.clone();
                 let compiled = compile(plan, device, Kind::Line(1), topology);
                 let measured = match compiled {

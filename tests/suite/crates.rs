@@ -663,9 +663,9 @@ run { duration = 20 ms; dt = 0.1 ms; record b.v every 1 ms }
     assert_eq!(
         out.lines().collect::<Vec<_>>(),
         [
-            "`dt` cannot be changed: delays of `edges.a.b.Delta`, or what its events bring, were computed from it when this crate \
+            "`dt` cannot be changed: delays of `edges.a.b.Delta`, or what its edges bring, were computed from it when this crate \
              was made",
-            "`strength` cannot be changed: delays of `edges.a.b.Fast`, or what its events bring, were computed from it when this crate \
+            "`strength` cannot be changed: delays of `edges.a.b.Fast`, or what its edges bring, were computed from it when this crate \
              was made",
             own,
             own,

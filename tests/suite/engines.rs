@@ -735,6 +735,20 @@ fn every_operation_occurs() {
     assert!(missing.is_empty(), "no program of tests/ir has {missing:?}");
 }
 
+/// What engines agree on is not that nothing happens.
+#[test]
+fn edges_remember_events_of_both_sides() {
+    let program = program("remembered");
+    let setup = setup(&program, &[("kick", 0.5)], 17);
+    let seen = run(&mut Interp::new(program.clone(), &setup).unwrap(), &program, &setup);
+    for name in ["ab.sent", "ab.told", "ba.weight"] {
+        let of = |when: &str| &seen.values.iter().find(|(other, _)| *other == format!("{name} {when}")).unwrap().1;
+        let (before, after) = (of("after init"), of("at the end"));
+        let changed = before.iter().zip(after).filter(|(a, b)| a != b).count();
+        assert!(2 * changed > before.len(), "{name}: {changed} of {} have changed", before.len());
+    }
+}
+
 #[test]
 fn every_program_is_a_case() {
     let files = std::fs::read_dir(folder()).unwrap().map(|file| file.unwrap().path());

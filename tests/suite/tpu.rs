@@ -180,7 +180,7 @@ fn forms_of_gathers_agree() {
         assert!(effect > 1e-3, "{side}: junctions change states by {effect:e}");
         let (plan, setup) = (plan(&xla.program, &options).unwrap(), of(&xla));
         let grid = setup.grids[0].clone();
-        let forms = GatherForm::candidates(&setup.edges[0].1, &grid, true, DeviceClass::Cpu);
+        let forms = GatherForm::candidates(&setup.edges[0].1, &grid, plan.relation(0), DeviceClass::Cpu);
         assert_eq!(forms.len(), 5, "{side}");
         for form in forms {
             let mut inputs = Inputs::new(&plan, &setup, DeviceClass::Cpu).unwrap();

@@ -97,17 +97,9 @@ impl GatherForm {
         }
     }
 
-    /// Does each edge have a place in it? Only then it can have numbers for itself.
-    pub fn has_edges(&self) -> bool {
-        match self {
-            GatherForm::Padded { .. } | GatherForm::Rows { .. } | GatherForm::Slabs(_) => true,
-            GatherForm::Shifts(_) | GatherForm::Pairs => false,
-        }
-    }
-
-    /// All forms that edges can have on a device; `sizes` are those of the grid of their targets, which are `within` the population that the
-    /// edges come from or not.
-    pub fn candidates(edges: &Edges, sizes: &[usize], within: bool, class: DeviceClass) -> Vec<GatherForm> {
+    /// All forms that the edges of a relation can have on a device; `sizes` are those of the grid of their targets.
+    pub fn candidates(edges: &Edges, sizes: &[usize], relation: &Relation, class: DeviceClass) -> Vec<GatherForm> {
+        let within = relation.is_within();
         let rows = most_edges(edges);
         let mut forms = vec![GatherForm::Padded { rows }];
         if rows == 0 {
@@ -118,7 +110,8 @@ impl GatherForm {
             DeviceClass::Accelerator => {}
         }
         forms.push(GatherForm::Rows { rows });
-        if !within {
+        // In what follows edges have no place of their own.
+        if !within || !relation.numbers.fields.is_empty() {
             return forms;
         }
         forms.extend(Lattice::find(edges, sizes, MOST_SHIFTS).map(GatherForm::Shifts));
@@ -130,7 +123,7 @@ impl GatherForm {
     }
 }
 
-fn most_edges(edges: &Edges) -> usize {
+pub(super) fn most_edges(edges: &Edges) -> usize {
     edges.offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize).max().unwrap_or(0)
 }
 
@@ -188,9 +181,17 @@ impl DevicePlan {
         let of_space = |space: &super::SpacePlan| -> Vec<GatherForm> {
             space.edges.iter().map(|&edge| form((space.space.0 as usize, plan.relation(edge)))).collect()
         };
+        let cells = plan.spaces.len();
+        let mut all = vec![0; sizes.len()];
+        all[..cells].copy_from_slice(&sizes[..cells]);
+        for (delivery, form) in plan.deliveries.iter().zip(&deliveries) {
+            if let DeliveryForm::Remembered(remembered) = form {
+                all[delivery.space.0 as usize] = remembered.edges;
+            }
+        }
         let travels = deliveries.iter().any(|form| *form != DeliveryForm::Nothing);
         DevicePlan {
-            sizes: sizes.to_vec(),
+            sizes: all,
             gathers: plan.spaces.iter().map(of_space).collect(),
             ties: Vec::new(),
             deliveries,

@@ -73,11 +73,7 @@ impl Slabs {
         for (cells, &rows) in self.order.cells().chunks(self.width).zip(&self.rows) {
             for row in 0..rows {
                 // Past the last cell there are no edges.
-                let edge = |&cell: &u32| {
-                    let bounds = edges.offsets.get(cell as usize..cell as usize + 2)?;
-                    (bounds[0] as usize..bounds[1] as usize).nth(row)
-                };
-                all.extend(cells.iter().map(|cell| edge(cell).map_or(none, &of)));
+                all.extend(cells.iter().map(|&cell| edges.range(cell as usize).nth(row).map_or(none, &of)));
             }
         }
         all

@@ -3,7 +3,7 @@
 //! In come the edges of a [`Delivery`](super::Delivery), their delays and what they carry; out goes a [`DeliveryForm`].
 //! Never true here: an event is lost.
 
-use super::device::DeviceClass;
+use super::device::{DeviceClass, most_edges};
 use crate::runtime::edges::Edges;
 use crate::runtime::events::PerEdge;
 use std::collections::BTreeSet;
@@ -19,23 +19,6 @@ pub struct Traffic<'a> {
     pub cells: usize,
     /// How many steps an event takes along each edge, from 1 on.
     pub delays: &'a PerEdge<u32>,
-    /// What it carries.
-    pub carried: &'a PerEdge<f64>,
-}
-
-/// What is known before a run of edges that remember.
-#[derive(Debug, Clone, Copy)]
-pub struct Traces<'a> {
-    /// The edges.
-    pub edges: &'a Edges,
-    /// How many cells emit.
-    pub senders: usize,
-    /// How many receive.
-    pub cells: usize,
-    /// How many steps an event takes along each edge, from 1 on.
-    pub delays: &'a PerEdge<u32>,
-    /// How many steps it takes until each edge hears of the cell that it leads to, for every kind of what is emitted there.
-    pub back: &'a [PerEdge<u32>],
 }
 
 /// How events get from those who emit them to those who receive them.
@@ -117,17 +100,17 @@ const MOST_EMPTY: usize = 4;
 const ROUND: usize = 1000;
 
 impl DeliveryForm {
-    /// Decides for a delivery; the error says what is too large for a device.
-    pub fn new(traffic: &Traffic<'_>, class: DeviceClass) -> Result<DeliveryForm, String> {
+    /// Decides for a delivery and what it carries; the error says what is too large for a device.
+    pub fn new(traffic: &Traffic<'_>, carried: &PerEdge<f64>, class: DeviceClass) -> Result<DeliveryForm, String> {
         if traffic.edges.sources.is_empty() {
             return Ok(DeliveryForm::Nothing);
         }
         match class {
-            DeviceClass::Cpu => DeliveryForm::events(traffic),
+            DeviceClass::Cpu => DeliveryForm::events(traffic, carried),
             DeviceClass::Accelerator => {
                 let dense =
                     DeliveryForm::dense(traffic).filter(|dense| dense.rows().saturating_mul(dense.cells) <= MOST_DENSE);
-                dense.map_or_else(|| DeliveryForm::events(traffic), |dense| Ok(DeliveryForm::Dense(dense)))
+                dense.map_or_else(|| DeliveryForm::events(traffic, carried), |dense| Ok(DeliveryForm::Dense(dense)))
             }
         }
     }
@@ -144,8 +127,8 @@ impl DeliveryForm {
     }
 
     /// A loop, for a delivery that has edges.
-    pub fn events(traffic: &Traffic<'_>) -> Result<DeliveryForm, String> {
-        let &Traffic { edges, senders, cells, delays, carried } = traffic;
+    pub fn events(traffic: &Traffic<'_>, carried: &PerEdge<f64>) -> Result<DeliveryForm, String> {
+        let &Traffic { edges, senders, cells, delays } = traffic;
         let count = edges.sources.len();
         let mut degrees = vec![0usize; senders];
         edges.sources.iter().for_each(|&sender| degrees[sender as usize] += 1);
@@ -170,9 +153,10 @@ impl DeliveryForm {
         Ok(DeliveryForm::Events(events))
     }
 
-    /// Decides for edges that remember; the error says what is too large for a device.
-    pub fn remembered(traces: &Traces<'_>) -> Result<DeliveryForm, String> {
-        let edges = traces.edges.sources.len();
+    /// Decides for edges that remember and how many steps it takes until each hears of the cell that it leads to, for every kind of what is emitted
+    /// there; the error says what is too large for a device.
+    pub fn remembered(traffic: &Traffic<'_>, back: &[PerEdge<u32>]) -> Result<DeliveryForm, String> {
+        let edges = traffic.edges.sources.len();
         if edges == 0 {
             return Ok(DeliveryForm::Nothing);
         }
@@ -184,10 +168,10 @@ impl DeliveryForm {
                 false => Err(format!("delays of {} steps are too long for {cells} cells", delays.longest())),
             }
         };
-        let told = traces.back.iter().map(|delays| past(traces.cells, delays)).collect::<Result<_, _>>()?;
-        let rows = traces.edges.offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize).max().unwrap_or(0);
-        let rows = (rows * traces.cells <= MOST_EMPTY * edges).then_some(rows);
-        Ok(DeliveryForm::Remembered(Remembered { edges, sent: past(traces.senders, traces.delays)?, told, rows }))
+        let told = back.iter().map(|delays| past(traffic.cells, delays)).collect::<Result<_, _>>()?;
+        let rows = most_edges(traffic.edges);
+        let rows = (rows * traffic.cells <= MOST_EMPTY * edges).then_some(rows);
+        Ok(DeliveryForm::Remembered(Remembered { edges, sent: past(traffic.senders, traffic.delays)?, told, rows }))
     }
 
     /// A few words for people.
@@ -304,20 +288,15 @@ impl Past {
 impl Remembered {
     /// The edges of every cell, `[row, cell]`; past the last of them one more than there are.
     pub fn incoming(&self, edges: &Edges, rows: usize) -> Vec<i32> {
-        let edge = |row: usize, bounds: &[u32]| {
-            let at = bounds[0] as usize + row;
-            if at < bounds[1] as usize { at } else { self.edges }
-        };
-        (0..rows).flat_map(|row| edges.offsets.windows(2).map(move |bounds| edge(row, bounds) as i32)).collect()
+        let edge = |row: usize, cell: usize| edges.range(cell).nth(row).unwrap_or(self.edges) as i32;
+        (0..rows).flat_map(|row| (0..edges.offsets.len() - 1).map(move |cell| edge(row, cell))).collect()
     }
 }
 
 /// The cell that each edge leads to.
 pub fn receivers(edges: &Edges) -> Vec<u32> {
     let mut cells = vec![0; edges.sources.len()];
-    for (cell, bounds) in (0..).zip(edges.offsets.windows(2)) {
-        cells[bounds[0] as usize..bounds[1] as usize].fill(cell);
-    }
+    (0..edges.offsets.len() - 1).for_each(|cell| cells[edges.range(cell)].fill(cell as u32));
     cells
 }
 
@@ -330,13 +309,15 @@ mod tests {
         let edges = Edges { offsets: vec![0, 2, 2, 5], sources: vec![1, 0, 1, 1, 0] };
         let (delays, carried) =
             (PerEdge::Each([1, 2, 3, 1, 2].into()), PerEdge::Each([0.5, 1.5, 2.5, 3.5, 4.5].into()));
-        let traffic = Traffic { edges: &edges, senders: 3, cells: 3, delays: &delays, carried: &carried };
-        let DeliveryForm::Events(events) = DeliveryForm::new(&traffic, DeviceClass::Cpu)? else { panic!("a loop") };
+        let traffic = Traffic { edges: &edges, senders: 3, cells: 3, delays: &delays };
+        let DeliveryForm::Events(events) = DeliveryForm::new(&traffic, &carried, DeviceClass::Cpu)? else {
+            panic!("a loop")
+        };
         assert_eq!((events.steps, events.width, events.block, events.blocks()), (3, 3, 2, 2));
         assert_eq!(events.begins(&edges), [0, 2, 5, 5]);
         assert_eq!(events.targets(&edges, &delays), [6, 8, 3, 11, 5, 0, 0, 0]);
         assert_eq!(events.carried(&edges, &carried), [1.5, 4.5, 0.5, 2.5, 3.5, 0.0, 0.0, 0.0]);
-        let DeliveryForm::Dense(dense) = DeliveryForm::new(&traffic, DeviceClass::Accelerator)? else {
+        let DeliveryForm::Dense(dense) = DeliveryForm::new(&traffic, &carried, DeviceClass::Accelerator)? else {
             panic!("few cells")
         };
         assert_eq!((dense.steps(), dense.rows()), (3, 9));
@@ -358,14 +339,8 @@ mod tests {
     #[test]
     fn what_is_too_large_is_told() {
         let edges = Edges { offsets: vec![0, 1], sources: vec![0] };
-        let traffic = Traffic {
-            edges: &edges,
-            senders: 1,
-            cells: 40_000,
-            delays: &PerEdge::Same(1 << 20),
-            carried: &PerEdge::Same(1.0),
-        };
-        let why = DeliveryForm::new(&traffic, DeviceClass::Cpu).err();
+        let traffic = Traffic { edges: &edges, senders: 1, cells: 40_000, delays: &PerEdge::Same(1 << 20) };
+        let why = DeliveryForm::new(&traffic, &PerEdge::Same(1.0), DeviceClass::Cpu).err();
         assert_eq!(why.as_deref(), Some("delays of 1048576 steps are too long for 40000 cells"));
     }
 }

@@ -508,7 +508,7 @@ impl<'a> Model<'a> {
         if !fixed.is_empty() {
             let _ = write!(
                 text,
-                "\n\nDelays and what events bring were computed from these parameters, which `set_param` therefore refuses: {}. `set_seed` \
+                "\n\nDelays and what edges bring were computed from these parameters, which `set_param` therefore refuses: {}. `set_seed` \
                  does not draw edges, delays or weights anew.",
                 listed(fixed)
             );

@@ -12,6 +12,7 @@ use super::lanes::real;
 use super::slot::{Fixed, Slot};
 use crate::codegen::plan::{DeliveryForm, Dense, DevicePlan, Effect, Events, Home, Plan};
 use crate::runtime::machine::Bank;
+use crate::step::FieldId;
 use std::collections::BTreeMap;
 
 /// What entry points do about deliveries.
@@ -134,19 +135,13 @@ impl<'a> Deliveries<'a> {
     /// A step ends: what was emitted, told by space and event, is sent, and the rings move on.
     pub fn send(self, b: &mut Builder, slots: &mut Slots, emitted: &[(u32, u32, Value)]) {
         let mut lists: BTreeMap<(u32, u32), Emitters> = BTreeMap::new();
-        let event_of = |at: u32| {
-            let Home::Event(space, event) = self.plan.homes[self.plan.deliveries[at as usize].event.0 as usize] else {
-                panic!("the plan gives events a number")
-            };
-            (space.0, event)
-        };
+        let event_of = |at: u32| number_of(self.plan, self.plan.deliveries[at as usize].event);
         let mut forms: Vec<(u32, &DeliveryForm)> = self.forms().collect();
         forms.sort_by_key(|&(at, _)| (event_of(at), at));
         let mut rings: BTreeMap<u32, usize> = BTreeMap::new();
         for (at, form) in forms {
             let event = event_of(at);
-            let masks = emitted.iter().filter(|(s, e, _)| (*s, *e) == event).map(|(_, _, mask)| *mask);
-            let Some(mask) = masks.reduce(|a, c| b.binary(Binary::Or, a, c)) else { continue };
+            let Some(mask) = happened(b, emitted, event) else { continue };
             match form {
                 DeliveryForm::Nothing | DeliveryForm::Remembered(_) => {}
                 DeliveryForm::Events(events) => {
@@ -168,9 +163,7 @@ impl<'a> Deliveries<'a> {
 
     /// Moves the turn of a delivery on by a row of its ring.
     fn turn(self, b: &mut Builder, slots: &mut Slots, at: u32, row: usize, ring: usize) -> Value {
-        let by = whole(b, row as u32);
-        let next = b.binary(Binary::Add, slots[&Slot::Turn(at)], by);
-        let turn = within(b, next, ring);
+        let turn = advanced(b, slots[&Slot::Turn(at)], row, ring);
         slots.insert(Slot::Turn(at), turn);
         turn
     }
@@ -194,6 +187,27 @@ impl<'a> Deliveries<'a> {
         let arriving = b.product(emitted, slots[&Slot::Fixed(Fixed::Carried(at))]);
         slots.insert(Slot::Arriving(at), arriving);
     }
+}
+
+/// The space and the number of an event.
+pub(super) fn number_of(plan: &Plan, event: FieldId) -> (u32, u32) {
+    match plan.homes[event.0 as usize] {
+        Home::Event(space, event) => (space.0, event),
+        _ => panic!("the plan gives events a number"),
+    }
+}
+
+/// Which cells have emitted an event, if some can.
+pub(super) fn happened(b: &mut Builder, emitted: &[(u32, u32, Value)], event: (u32, u32)) -> Option<Value> {
+    let masks = emitted.iter().filter(|(space, number, _)| (*space, *number) == event).map(|(_, _, mask)| *mask);
+    masks.reduce(|one, other| b.binary(Binary::Or, one, other))
+}
+
+/// Moves on by a row of a ring.
+pub(super) fn advanced(b: &mut Builder, turn: Value, row: usize, ring: usize) -> Value {
+    let by = whole(b, row as u32);
+    let next = b.binary(Binary::Add, turn, by);
+    within(b, next, ring)
 }
 
 /// Who has emitted in a step, so that each is found by looking at one block and at one number of every block.

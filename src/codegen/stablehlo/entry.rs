@@ -265,20 +265,16 @@ impl<'a> Emitter<'a> {
             }
             for edges in &kernel.edges {
                 let at = edges.edges;
-                let form = &self.device.gathers[number as usize][at as usize];
-                let dims = match form {
-                    GatherForm::Padded { rows } | GatherForm::Rows { rows } => [*rows, cells],
-                    GatherForm::Slabs(slabs) => [slabs.all_rows(), slabs.width],
-                    GatherForm::Shifts(_) | GatherForm::Pairs => [0, 0],
-                };
                 let own = edges.body.iter().filter_map(|stmt| match stmt.expr {
-                    Expr::OfEdge(own) if dims[0] > 0 => Some(Slot::Fixed(Fixed::OfEdge(number, at, own))),
+                    Expr::OfEdge(own) => Some(Slot::Fixed(Fixed::OfEdge(number, at, own))),
                     _ => None,
                 });
-                slots.extend(own.map(|slot| (slot, TensorType::new(real(self.plan.precision), &dims))));
-                match form {
+                let own_as =
+                    |dims: [usize; 2]| own.map(move |slot| (slot, TensorType::new(real(self.plan.precision), &dims)));
+                match &self.device.gathers[number as usize][at as usize] {
                     GatherForm::Padded { rows: 0 } | GatherForm::Rows { rows: 0 } => {}
                     GatherForm::Padded { rows } | GatherForm::Rows { rows } => {
+                        slots.extend(own_as([*rows, cells]));
                         slots.insert(
                             Slot::Fixed(Fixed::Sources(number, at)),
                             TensorType::new(Element::I32, &[*rows, cells]),
@@ -290,6 +286,7 @@ impl<'a> Emitter<'a> {
                     }
                     GatherForm::Slabs(slabs) => {
                         let (rows, width) = (slabs.all_rows(), slabs.width);
+                        slots.extend(own_as([rows, width]));
                         let mut table = |slot, dims: &[usize]| slots.insert(slot, TensorType::new(Element::I32, dims));
                         table(Slot::Fixed(Fixed::Sources(number, at)), &[rows, width]);
                         table(Slot::Fixed(Fixed::Order(number, at)), &[slabs.rows.len(), width]);

@@ -4,13 +4,11 @@
 //! Never true here: an edge that no event reaches changes, or it sees a cell at another time than in native runs ([`crate::runtime::remember`]).
 
 use super::builder::{Binary, Builder, Compare, Element, Literal, TensorType, Value};
-use super::deliveries::within;
-use super::entry::{Slots, whole};
+use super::deliveries::{advanced, happened, number_of, within};
+use super::entry::Slots;
 use super::lanes::{Columns, Lanes, real, slot_of, stored};
 use super::slot::{Fixed, Part, Slot};
-use crate::codegen::plan::{
-    Delivery, DeliveryForm, DevicePlan, Home, KernelPlan, PRE, Past, Plan, Remembered, Remembers,
-};
+use crate::codegen::plan::{Delivery, DeliveryForm, DevicePlan, KernelPlan, PRE, Past, Plan, Remembered, Remembers};
 use crate::runtime::machine::Bank;
 use crate::runtime::remember::When;
 use crate::step::{FieldId, Role};
@@ -164,11 +162,7 @@ impl<'a> Remembering<'a> {
         for edges in self.all() {
             let mut moved = Vec::new();
             for (which, past, event) in edges.pasts() {
-                let Home::Event(space, event) = self.plan.homes[event.0 as usize] else {
-                    panic!("the plan gives events a number")
-                };
-                let masks = emitted.iter().filter(|(s, e, _)| (*s, *e) == (space.0, event)).map(|(_, _, mask)| *mask);
-                let Some(mask) = masks.reduce(|a, c| b.binary(Binary::Or, a, c)) else { continue };
+                let Some(mask) = happened(b, emitted, number_of(self.plan, event)) else { continue };
                 let now = b.convert(mask, real);
                 let slot = Slot::Past(edges.at, which);
                 let ring = b.set_part(slots[&slot], slots[&Slot::PastTurn(edges.at, which)], now);
@@ -180,9 +174,8 @@ impl<'a> Remembering<'a> {
             }
             for (which, past) in moved {
                 let slot = Slot::PastTurn(edges.at, which);
-                let by = whole(b, past.cells as u32);
-                let next = b.binary(Binary::Add, slots[&slot], by);
-                slots.insert(slot, within(b, next, past.ring()));
+                let turn = advanced(b, slots[&slot], past.cells, past.ring());
+                slots.insert(slot, turn);
             }
         }
     }
