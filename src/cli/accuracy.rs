@@ -118,6 +118,7 @@ fn is_function(op: UnaryOp) -> bool {
         | UnaryOp::Exp2
         | UnaryOp::Expm1
         | UnaryOp::Exp2m1
+        | UnaryOp::Exp2rel
         | UnaryOp::Ln
         | UnaryOp::Log2
         | UnaryOp::Log10

@@ -520,6 +520,8 @@ impl Surroundings<'_> {
         let most = match cells {
             Some(&cells) => [4, 2].into_iter().find(|n| (lanes * n) as usize <= cells).unwrap_or(1).max(least),
             None if connected => least,
+            // Passes go over block after block, whose chains hide each other's latency.
+            None if self.passes.trees(space).is_some() => vectors(pressure).min(2).max(least),
             None => vectors(pressure).max(least),
         };
         let chosen = [4, 2, 1].into_iter().find(|&n| n <= most && (n == 1 || !too_large(n)));

@@ -43,6 +43,7 @@ impl Differentiated<'_> {
                 Elementary::Exp2 => UnaryOp::Exp2,
                 Elementary::Expm1 => UnaryOp::Expm1,
                 Elementary::Exp2m1 => UnaryOp::Exp2m1,
+                Elementary::Exp2rel => UnaryOp::Exp2rel,
                 Elementary::Ln => UnaryOp::Ln,
                 Elementary::Log2 => UnaryOp::Log2,
                 Elementary::Log10 => UnaryOp::Log10,
@@ -174,6 +175,15 @@ impl Differentiated<'_> {
             UnaryOp::Linoid => {
                 let slope = linoid_slope(b, x, y);
                 b.binary(BinaryOp::Mul, g, slope)
+            }
+            // ln 2 over the linoid of x ln 2.
+            UnaryOp::Exp2rel => {
+                let ln2 = b.constant(LN_2);
+                let (in_e, linoid) = (b.binary(BinaryOp::Mul, x, ln2), b.binary(BinaryOp::Div, ln2, y));
+                let slope = linoid_slope(b, in_e, linoid);
+                let minus = b.unary(UnaryOp::Neg, g);
+                let (by, square) = (b.binary(BinaryOp::Mul, minus, slope), b.binary(BinaryOp::Mul, y, y));
+                b.binary(BinaryOp::Mul, by, square)
             }
             UnaryOp::Finite => {
                 let none = b.binary(BinaryOp::Sub, x, x);

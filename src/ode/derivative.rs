@@ -152,6 +152,14 @@ fn unary(g: &mut Graph, value: NodeId, op: UnaryOp, a: NodeId, slope: NodeId) ->
             g.binary(if op == UnaryOp::Tan { BinaryOp::Add } else { BinaryOp::Sub }, one, square)
         }
         UnaryOp::Linoid => linoid(g, value, a),
+        // ln 2 over the linoid of x ln 2.
+        UnaryOp::Exp2rel => {
+            let ln2 = g.number(std::f64::consts::LN_2, Dim::ONE);
+            let (in_e, inverse) = (g.binary(BinaryOp::Mul, a, ln2), g.binary(BinaryOp::Div, ln2, value));
+            let (rise, square) = (linoid(g, inverse, in_e), g.binary(BinaryOp::Mul, value, value));
+            let fall = g.binary(BinaryOp::Mul, rise, square);
+            negate(g, fall)
+        }
     };
     Some(times(g, slope, outer))
 }

@@ -60,6 +60,7 @@ fn unary<S: Scalar>(op: UnaryOp, x: S) -> Option<S> {
         UnaryOp::Exp2 => math::exp2(x),
         UnaryOp::Expm1 => math::expm1(x),
         UnaryOp::Exp2m1 => math::exp2m1(x),
+        UnaryOp::Exp2rel => math::exp2rel(x),
         UnaryOp::Ln => math::ln(x),
         UnaryOp::Log2 => math::log2(x),
         UnaryOp::Log10 => math::log10(x),

@@ -76,6 +76,8 @@ pub enum UnaryOp {
     Expm1,
     /// `2^x - 1`, accurate near 0.
     Exp2m1,
+    /// `(2^x - 1) / x`, ln 2 at 0.
+    Exp2rel,
     Ln,
     Log2,
     Log10,
@@ -134,6 +136,7 @@ impl UnaryOp {
         (UnaryOp::Exp2, "exp2"),
         (UnaryOp::Expm1, "expm1"),
         (UnaryOp::Exp2m1, "exp2m1"),
+        (UnaryOp::Exp2rel, "exp2rel"),
         (UnaryOp::Ln, "ln"),
         (UnaryOp::Log2, "log2"),
         (UnaryOp::Log10, "log10"),
@@ -172,6 +175,7 @@ impl UnaryOp {
             | UnaryOp::Exp2
             | UnaryOp::Expm1
             | UnaryOp::Exp2m1
+            | UnaryOp::Exp2rel
             | UnaryOp::Ln
             | UnaryOp::Log2
             | UnaryOp::Log10

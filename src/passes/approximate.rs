@@ -37,6 +37,7 @@ pub(super) fn function(op: UnaryOp) -> Option<Elementary> {
         UnaryOp::Exp2 => Some(Elementary::Exp2),
         UnaryOp::Expm1 => Some(Elementary::Expm1),
         UnaryOp::Exp2m1 => Some(Elementary::Exp2m1),
+        UnaryOp::Exp2rel => Some(Elementary::Exp2rel),
         UnaryOp::Ln => Some(Elementary::Ln),
         UnaryOp::Log2 => Some(Elementary::Log2),
         UnaryOp::Log10 => Some(Elementary::Log10),

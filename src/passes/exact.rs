@@ -202,7 +202,13 @@ impl Known {
             OpKind::Const(c) => c == 0.0,
             // Positive wherever they do not underflow.
             OpKind::Unary(
-                UnaryOp::Exp | UnaryOp::Exp2 | UnaryOp::Cosh | UnaryOp::Linoid | UnaryOp::Nonzero | UnaryOp::Not,
+                UnaryOp::Exp
+                | UnaryOp::Exp2
+                | UnaryOp::Exp2rel
+                | UnaryOp::Cosh
+                | UnaryOp::Linoid
+                | UnaryOp::Nonzero
+                | UnaryOp::Not,
                 _,
             ) => false,
             OpKind::Unary(

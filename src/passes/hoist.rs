@@ -141,6 +141,7 @@ fn is_expensive(kind: &OpKind) -> bool {
             | UnaryOp::Exp2
             | UnaryOp::Expm1
             | UnaryOp::Exp2m1
+            | UnaryOp::Exp2rel
             | UnaryOp::Ln
             | UnaryOp::Log2
             | UnaryOp::Log10

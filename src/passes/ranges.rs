@@ -122,7 +122,7 @@ pub fn of(kind: &OpKind, fields: &[Field], range: impl Fn(ValueId) -> Range) -> 
         },
         OpKind::Unary(op, a) => unary(op, range(a)),
         OpKind::Approximate(function, _, _) => match function {
-            Elementary::Exp | Elementary::Exp2 => Range { lo: 0.0, hi: f64::INFINITY },
+            Elementary::Exp | Elementary::Exp2 | Elementary::Exp2rel => Range { lo: 0.0, hi: f64::INFINITY },
             Elementary::Expm1 | Elementary::Exp2m1 | Elementary::Ln | Elementary::Log2 | Elementary::Log10 => {
                 Range::ALL
             }
@@ -170,6 +170,8 @@ fn unary(op: UnaryOp, a: Range) -> Range {
         UnaryOp::Exp2 => Range::new(power_of_two((a.lo).floor()), power_of_two((a.hi).ceil())),
         UnaryOp::Exp => unary(UnaryOp::Exp2, Range::new(a.lo * log2e, a.hi * log2e)),
         UnaryOp::Exp2m1 => unary(UnaryOp::Exp2, a).sum(Range { lo: -1.0, hi: -1.0 }),
+        // It rises from 0 to infinity.
+        UnaryOp::Exp2rel => Range { lo: 0.0, hi: f64::INFINITY },
         UnaryOp::Expm1 => unary(UnaryOp::Exp, a).sum(Range { lo: -1.0, hi: -1.0 }),
         UnaryOp::Linoid => linoid(a),
         UnaryOp::Finite => Range::new(a.lo.min(0.0), a.hi.max(0.0)),

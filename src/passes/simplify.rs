@@ -96,6 +96,7 @@ fn unary(rw: &mut Rewriter<'_>, op: UnaryOp, a: ValueId) -> Option<ValueId> {
         | UnaryOp::Exp2
         | UnaryOp::Expm1
         | UnaryOp::Exp2m1
+        | UnaryOp::Exp2rel
         | UnaryOp::Ln
         | UnaryOp::Log2
         | UnaryOp::Log10

@@ -10,8 +10,9 @@
 //! |---|---|---|---|
 //! | `exp2` | 1 | 2 | results that are normal numbers |
 //! | `exp` | 1.5 | 1.5 | results that are normal numbers |
-//! | `expm1` | 1.5 | 1.5 | arguments that are normal numbers |
+//! | `expm1` | 1.6 | 1.5 | arguments that are normal numbers |
 //! | `exp2m1` | 2.5 | 2.5 | arguments that are normal numbers |
+//! | `exp2rel` | 3 | 3 | results that are normal numbers |
 //! | `ln` | 1.5 | 1.5 | all positive numbers |
 //! | `log2`, `log10` | 2 | 2 | all positive numbers |
 //! | `pow` | 2.5 | 2 | results that are normal numbers |
@@ -239,10 +240,33 @@ pub fn exp2<V: Lanes>(x: V) -> V {
 #[inline(always)]
 pub fn exp2m1<V: Lanes>(x: V) -> V {
     let (n, r) = x.split_exp2();
+    expanded_exp2m1(n, r, polynomial(r, V::Scalar::EXP2M1))
+}
+
+/// `2^(n + r) - 1`, given `(2^r - 1) / r`.
+#[inline(always)]
+fn expanded_exp2m1<V: Lanes>(n: V, r: V, quotient: V) -> V {
     // Half the power, so that it is finite where its double, the sum and so the result are infinite.
     let half_power = number::<V>(0.5).scale(n.min(V::splat(V::Scalar::EXP2M1_HIGH)));
-    let less_one = polynomial(r, V::Scalar::EXP2M1) * (r + r);
+    let less_one = quotient * (r + r);
     less_one.mul_add(half_power, half_power.mul_add(number(2.0), number(-1.0)))
+}
+
+/// `(2^x - 1) / x`, `ln 2` at 0. Overflows half an octave early; NaN at infinity. Where all lanes are at most 1/2 in magnitude, that is a polynomial.
+#[inline(always)]
+pub fn exp2rel<V: Lanes>(x: V) -> V {
+    let (n, r) = x.split_exp2();
+    expanded_exp2rel(x, n, r, polynomial(r, V::Scalar::EXP2M1))
+}
+
+/// `(2^x - 1) / x` for `x = n + r`, given that of `r`.
+#[inline(always)]
+fn expanded_exp2rel<V: Lanes>(x: V, n: V, r: V, quotient: V) -> V {
+    let near = n.eq(number(0.0));
+    if near.all() {
+        return quotient;
+    }
+    V::select(near, quotient, expanded_exp2m1(n, r, quotient) / x)
 }
 
 /// `(n, r, e^r - 1 - r)` with `x = n ln 2 + r` and `|r| <= ln 2 / 2`, for `x` inside the exponent range.

@@ -348,7 +348,9 @@ fn of(expr: &Expr, precision: Precision) -> Work {
             // A comparison and a selection.
             UnaryOp::Nonzero | UnaryOp::Finite => plain(2),
             UnaryOp::Sqrt => division,
-            UnaryOp::Exp | UnaryOp::Exp2 | UnaryOp::Expm1 | UnaryOp::Exp2m1 => exponential(inside(op, precision)),
+            UnaryOp::Exp | UnaryOp::Exp2 | UnaryOp::Expm1 | UnaryOp::Exp2m1 | UnaryOp::Exp2rel => {
+                exponential(inside(op, precision))
+            }
             // A bound, a comparison, a selection and a quotient around `expm1`.
             UnaryOp::Linoid => plain(3) + division + exponential(inside(UnaryOp::Expm1, precision)),
             UnaryOp::Ln
@@ -367,7 +369,9 @@ fn of(expr: &Expr, precision: Precision) -> Work {
                 Precision::F32 | Precision::Bf16 => counted::inside::<f32>(|x| name.of(tolerance, x)),
             };
             match name {
-                Elementary::Exp | Elementary::Exp2 | Elementary::Expm1 | Elementary::Exp2m1 => exponential(inside),
+                Elementary::Exp | Elementary::Exp2 | Elementary::Expm1 | Elementary::Exp2m1 | Elementary::Exp2rel => {
+                    exponential(inside)
+                }
                 Elementary::Ln | Elementary::Log2 | Elementary::Log10 => function(inside),
             }
         }
@@ -419,6 +423,7 @@ fn function_inside<T: Scalar>(op: UnaryOp) -> Inside {
         UnaryOp::Exp2 => math::exp2(x),
         UnaryOp::Expm1 => math::expm1(x),
         UnaryOp::Exp2m1 => math::exp2m1(x),
+        UnaryOp::Exp2rel => math::exp2rel(x),
         UnaryOp::Ln => math::ln(x),
         UnaryOp::Log2 => math::log2(x),
         UnaryOp::Log10 => math::log10(x),

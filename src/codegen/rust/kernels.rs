@@ -870,6 +870,7 @@ fn unary(op: UnaryOp) -> Form {
         UnaryOp::Exp2 => Form::Function("math::exp2"),
         UnaryOp::Expm1 => Form::Function("math::expm1"),
         UnaryOp::Exp2m1 => Form::Function("math::exp2m1"),
+        UnaryOp::Exp2rel => Form::Function("math::exp2rel"),
         UnaryOp::Ln => Form::Function("math::ln"),
         UnaryOp::Log2 => Form::Function("math::log2"),
         UnaryOp::Log10 => Form::Function("math::log10"),

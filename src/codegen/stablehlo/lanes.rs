@@ -767,6 +767,7 @@ impl<'a> Lanes<'a> {
                         Elementary::Exp2 => UnaryOp::Exp2,
                         Elementary::Expm1 => UnaryOp::Expm1,
                         Elementary::Exp2m1 => UnaryOp::Exp2m1,
+                        Elementary::Exp2rel => UnaryOp::Exp2rel,
                         Elementary::Ln => UnaryOp::Ln,
                         Elementary::Log2 => UnaryOp::Log2,
                         Elementary::Log10 => UnaryOp::Log10,
@@ -828,6 +829,11 @@ impl<'a> Lanes<'a> {
             UnaryOp::Exp2m1 => {
                 let x = self.times(x, std::f64::consts::LN_2);
                 return self.b.unary(Unary::ExponentialMinusOne, x);
+            }
+            UnaryOp::Exp2rel => {
+                let x = self.nonzero(x);
+                let power = self.unary(UnaryOp::Exp2m1, x);
+                return self.b.binary(Binary::Divide, power, x);
             }
             UnaryOp::Log2 => {
                 let x = self.b.unary(Unary::Log, x);

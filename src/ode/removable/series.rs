@@ -303,6 +303,7 @@ fn unary(op: UnaryOp, a: &Series) -> Option<Series> {
         | UnaryOp::Exp2
         | UnaryOp::Expm1
         | UnaryOp::Exp2m1
+        | UnaryOp::Exp2rel
         | UnaryOp::Log2
         | UnaryOp::Nonzero
         | UnaryOp::Finite

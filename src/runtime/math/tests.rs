@@ -13,6 +13,8 @@ fn functions<V: Lanes>() {
     same_in_lanes! { V:
         |x, _| exp2(x);
         |x, _| exp2m1(x);
+        |x, _| exp2rel(x);
+        |x, _| exp2rel(x * number(0.01));
         |x, _| exp(x);
         |x, _| expm1(x);
         |x, _| ln(x);
@@ -77,8 +79,9 @@ fn errors_are_as_stated() {
     let table = stated! {
         exp2 in -1021.0..1024.0, f32 -125.0..128.0: 1.0, 2.0;
         exp2m1 in -60.0..1023.5, f32 -30.0..127.5: 2.5, 2.5;
+        exp2rel in -1000.0..1023.5, f32 -120.0..127.5: 3.0, 3.0;
         exp in -708.0..709.7, f32 -87.0..88.7: 1.5, 1.5;
-        expm1 in -40.0..709.7, f32 -20.0..88.7: 1.5, 1.5;
+        expm1 in -40.0..709.7, f32 -20.0..88.7: 1.6, 1.5;
         ln in 1e-300..1e300, f32 1e-37..1e38: 1.5, 1.5;
         log2 in 1e-300..1e300, f32 1e-37..1e38: 2.0, 2.0;
         log10 in 1e-300..1e300, f32 1e-37..1e38: 2.0, 2.0;
@@ -269,12 +272,13 @@ fn limits<S: Scalar>() {
     let (inf, nan, zero, one) = (f64::INFINITY, f64::NAN, number(0.0), number(1.0));
     // That these are right is tested with the other large angles.
     let [sine, cosine, tangent] = [sin::<S>, cos, tan].map(|f| f(number(1e30)).to_f64());
-    let functions: [fn(S) -> S; 14] =
-        [exp2, exp2m1, exp, expm1, ln, log2, log10, sin, cos, tan, sinh, cosh, tanh, linoid];
+    let functions: [fn(S) -> S; 15] =
+        [exp2, exp2m1, exp2rel, exp, expm1, ln, log2, log10, sin, cos, tan, sinh, cosh, tanh, linoid];
     let at = [
         // at minus infinity, at infinity, at a large negative number, at a large number, at zero
         [0.0, inf, 0.0, inf, 1.0],
         [-1.0, inf, -1.0, inf, 0.0],
+        [0.0, nan, (one / number(1e30)).to_f64(), inf, number(std::f64::consts::LN_2).to_f64()],
         [0.0, inf, 0.0, inf, 1.0],
         [-1.0, inf, -1.0, inf, 0.0],
         [nan, inf, nan, 1e30f64.ln(), -inf],

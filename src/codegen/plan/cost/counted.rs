@@ -40,12 +40,12 @@ fn division<R>(result: R) -> R {
     result
 }
 
-/// What a function of the runtime does to one number of type `T`. No function branches, except for angles past the limit of the
-/// quick reduction and for as many terms as `poisson` sums, so one argument tells all.
+/// What a function of the runtime does to one number of type `T`. No function branches, except for angles past the limit of the quick reduction,
+/// for as many terms as `poisson` sums, and for arguments of `exp2rel` above 1/2, which steps rarely have: so one argument tells all.
 pub fn inside<T: Scalar>(function: impl FnOnce(Counted<T>) -> Counted<T>) -> Inside {
     COUNT.set(Inside::default());
     // A sign is counted with the operation that uses it, as the instructions have it.
-    let Counted(_) = function(Counted(T::from_f64(0.75)));
+    let Counted(_) = function(Counted(T::from_f64(0.375)));
     COUNT.get()
 }
 

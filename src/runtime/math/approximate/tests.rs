@@ -12,6 +12,7 @@ fn accurate(function: Function, x: f64) -> f64 {
         Function::Exp2 => super::super::exp2(x),
         Function::Expm1 => super::super::expm1(x),
         Function::Exp2m1 => super::super::exp2m1(x),
+        Function::Exp2rel => super::super::exp2rel(x),
         Function::Ln => super::super::ln(x),
         Function::Log2 => super::super::log2(x),
         Function::Log10 => super::super::log10(x),
@@ -128,6 +129,7 @@ fn other_lanes_than_f64_are_accurate() {
             assert_eq!(exp2(tolerance, x), super::super::exp2(x));
             assert_eq!(exp(tolerance, x), super::super::exp(x));
             assert_eq!(expm1(tolerance, x), super::super::expm1(x));
+            assert_eq!(exp2rel(tolerance, x), super::super::exp2rel(x));
             assert_eq!(ln(tolerance, x.abs()), super::super::ln(x.abs()));
         }
     }
@@ -144,6 +146,8 @@ fn functions<V: Lanes>() {
         |x, _| expm1(Micro, x);
         |x, _| exp2m1(Nano, x);
         |x, _| exp2m1(Micro, x);
+        |x, _| exp2rel(Nano, x);
+        |x, _| exp2rel(Micro, x);
         |x, _| ln(Nano, x);
         |x, _| ln(Micro, x);
         |x, _| log2(Nano, x);

@@ -123,6 +123,10 @@ impl Dd {
         if self.0.abs() < 0.5 { (self * LN_2).expm1() } else { self.exp2() - Dd::ONE }
     }
 
+    pub fn exp2rel(self) -> Dd {
+        if self.0 == 0.0 { LN_2 } else { self.exp2m1() / self }
+    }
+
     pub fn ln(self) -> Dd {
         let e = self.0.log2().round();
         let half = (e / 2.0).floor();
