@@ -46,6 +46,10 @@ COMMANDS = {
         "neuroc train examples/digits.neuro --epochs 4 -o digits.trained.npz",
         "neuroc run examples/digits.neuro --trained digits.trained.npz",
     ],
+    "digits_direct": [
+        "neuroc train examples/digits_direct.neuro --epochs 4 -o digits_direct.trained.npz",
+        "neuroc run examples/digits_direct.neuro --trained digits_direct.trained.npz --sample 7",
+    ],
     "digits_latency": [
         "neuroc train examples/digits_latency.neuro --epochs 8 -o digits_latency.trained.npz",
         "neuroc run examples/digits_latency.neuro --trained digits_latency.trained.npz",
@@ -67,6 +71,7 @@ COMMANDS = {
 NOTES = {
     "digits": "The picture is made after 4 epochs of training; the file says 15.",
     "digits_convolution": "The picture is made after 4 epochs of training; the file says 15.",
+    "digits_direct": "The picture is made after 4 epochs of training; the file says 15.",
     "digits_latency": "The picture is made after 8 epochs of training; the file says 20.",
     "evidence": "The picture is made after 6 epochs of training; the file says 12.",
     "brunel": "The file has a fifth of the paper's cells as it stands; `--set order=2500` runs the paper's net.",
@@ -89,7 +94,7 @@ GROUPS = {
     ],
     "Synapses that remember, fits and training": [
         "short_term", "stdp", "stdp_protocol", "distal_reward", "squid_fit", "olive_fit", "adex_fit", "fi_fit", "digits", "digits_convolution",
-        "digits_latency", "evidence", "spike_order",
+        "digits_direct", "digits_latency", "evidence", "spike_order",
     ],
 }  # fmt: skip
 

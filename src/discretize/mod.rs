@@ -89,7 +89,11 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
         stages.finish()
     };
     let stages: Vec<Vec<Stage>> = populations.clone().map(of_population).collect();
-    let sent = graded::sent(&mut model, &stages);
+    let mut sent = graded::sent(&mut model, &stages);
+    if carried.is_some() {
+        // What cells send is carried from outside, too.
+        sent.iter_mut().for_each(Vec::clear);
+    }
     let remembered: Vec<Option<Remembered>> =
         (0..projections).map(|projection| Remembered::new(&mut model, projection)).collect();
     if model.method == Method::CrankNicolson {

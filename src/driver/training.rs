@@ -21,11 +21,11 @@ use crate::engine::frames::Frames;
 use crate::engine::{Edges, Engine, EngineError, Recording, Setup};
 use crate::hir::{Learn, Method, Train};
 use crate::interp::Interp;
-use crate::ode::{self, Kind, Model, ParamId, PerCell};
+use crate::ode::{self, Kind, Model, Node, NodeId, ParamId, PerCell};
 use crate::passes::{self, Keep};
 #[cfg(feature = "xla")]
 use crate::simulate::trials::Device;
-use crate::simulate::trials::{self, Both, Given, Host, Net, Route, Runner, Slopes, Spiking, Tract, Update};
+use crate::simulate::trials::{self, Both, Given, Host, Net, Origin, Route, Runner, Slopes, Spiking, Tract, Update};
 use crate::simulate::{self, Loss, Shared};
 use crate::source::Span;
 use crate::step::{self, FieldId, FieldKind, OpKind, Program, Role, Source, SpaceKind, Verified};
@@ -239,6 +239,8 @@ struct Numbers {
     same: Vec<usize>,
     which: Which,
     range: Range,
+    /// What one of them is in canonical units, where the synapse has its weights in units of its own: those in which they move.
+    unit: f64,
 }
 
 /// A network that learns.
@@ -265,8 +267,8 @@ pub struct Learner {
 pub struct Found {
     /// The loss.
     pub loss: f64,
-    /// The derivatives in all that learns of projections, in the order of [`Learner::learnt`]; of edges in the order of gradients. Those in weights that have
-    /// settled are none: they stay where steps are taken.
+    /// The derivatives in all that learns of projections, in the order of [`Learner::learnt`] and the units of [`Learner::change`]; of edges in the order of
+    /// gradients. Those in weights that have settled are none: they stay where steps are taken.
     pub edges: Vec<Vec<f64>>,
     /// The derivatives in the parameters that learn, in canonical units.
     pub parameters: Vec<f64>,
@@ -339,6 +341,7 @@ impl Prepared {
             follow: Vec::new(),
             given: Given { of: given, elements, frames: steps.div_ceil(frame).max(1), steps: frame },
             spiking: spiking.iter().map(|(_, spiking)| *spiking).collect(),
+            sent: vec![Vec::new(); model.graded().count()],
             routes,
             readouts,
             gradients: (0..moved.len() as u32).map(|parameter| programs.gradient(parameter)).collect(),
@@ -433,10 +436,10 @@ impl Learner {
         &self.ranges
     }
 
-    /// Lets weights live where steps are taken, if a device takes them and each is the weight of one edge. A function that `update` makes moves them, and
+    /// Lets weights live where steps are taken, if a device takes them and each is the weight of one edge, in a canonical unit. A function that `update` makes moves them, and
     /// the lists that are remembered of them begin at 0.
     pub fn settle(&mut self, lists: usize, update: Update<'_>) -> Result<(), EngineError> {
-        let alone = |one: &&Numbers| one.which == Which::Weights && one.same.is_empty();
+        let alone = |one: &&Numbers| one.which == Which::Weights && one.same.is_empty() && one.unit == 1.0;
         let routes: Vec<(usize, [f64; 2])> =
             (self.numbers.iter().filter(alone)).map(|one| (one.projection, [one.range.low, one.range.high])).collect();
         let routes = self.runner.settle(&self.net, &routes, lists, update)?;
@@ -485,18 +488,20 @@ impl Learner {
         Ok(())
     }
 
-    /// Changes what learns of projections and has not settled, one after the other, in the order of gradients; delays are in ms. What leaves its range is
-    /// brought back to its end.
+    /// Changes what learns of projections and has not settled, one after the other, in the order of gradients; weights are in the units of their synapses,
+    /// delays in ms. What leaves its range is brought back to its end.
     pub fn change(&mut self, mut change: impl FnMut(usize, &mut [f64])) {
         let dt = self.model.dt;
-        for (at, Numbers { projection, same, which, range, .. }) in self.numbers.iter().enumerate() {
+        for (at, Numbers { projection, same, which, range, unit, .. }) in self.numbers.iter().enumerate() {
             if self.settled.contains(&at) {
                 continue;
             }
             let tract = &mut self.net.routes[*projection].tract;
             match which {
                 Which::Weights => tract.change(|values| {
+                    values.iter_mut().for_each(|x| *x /= unit);
                     change(at, values);
+                    values.iter_mut().for_each(|x| *x *= unit);
                     range.hold(values);
                 }),
                 Which::Delays => tract.change_delays(|steps| {
@@ -580,6 +585,7 @@ impl Learner {
                     for &other in &one.same {
                         all.iter_mut().zip(&edges[other].weights).for_each(|(sum, slope)| *sum += slope);
                     }
+                    all.iter_mut().for_each(|slope| *slope *= one.unit);
                     all
                 }
                 Which::Delays => of.delays.iter().map(|per_step| per_step / dt).collect(),
@@ -597,7 +603,7 @@ impl Learner {
         super::gradient::set(&mut self.model, &self.fitted, &self.moved, values, &mut |moved, x| {
             runner.set_uniform(moved.forward, moved.back, x)
         })?;
-        self.followers.bring(&self.model, input.first().map_or(&[], Vec::as_slice), &mut self.net)
+        self.followers.bring(&self.model, input, &mut self.net)
     }
 }
 
@@ -638,7 +644,10 @@ impl Whole {
         let edges = self.experiment.setup.edges_of(space).ok_or_else(|| internal("a projection has no edges"))?;
         let count = edges.sources.len();
         let of_edges = |source: Source| program.bound(source).map(|field| self.values(field, count)).transpose();
-        let delays = of_edges(Source::Delay(number as u32))?.ok_or_else(|| internal("a projection has no delays"))?;
+        let delays = match projection.graded {
+            Some(_) => vec![1.0; count],
+            None => of_edges(Source::Delay(number as u32))?.ok_or_else(|| internal("a projection has no delays"))?,
+        };
         let weights = match of_edges(Source::Weight(number as u32))? {
             Some(weights) => weights,
             None => match ode::evaluate(model, projection.weight) {
@@ -811,7 +820,13 @@ impl Programs {
     ) -> Result<Vec<Route>, Vec<Diagnostic>> {
         let route = |(number, projection): (usize, &ode::Projection)| {
             let arrived = self.there().bound(Source::Arrived(projection.arrives, 0));
-            let from = spiking.iter().position(|(population, _)| *population == projection.from);
+            let from = match projection.graded {
+                Some(_) => model.graded().position(|(other, ..)| other == number).map(Origin::Given),
+                None => {
+                    let number = spiking.iter().position(|(population, _)| *population == projection.from);
+                    number.map(Origin::Spiking)
+                }
+            };
             let (Some(arrived), Some(from)) = (arrived, from) else {
                 return refused(format!("nothing spikes or arrives through `{}`", projection.name));
             };
@@ -891,11 +906,33 @@ fn suited(model: &Model) -> Result<(), Vec<Diagnostic>> {
     if let Some(branched) = model.populations.iter().find(|p| p.kind != Kind::Cells) {
         return refused(format!("`{}` has branches; so far only cells without them learn", branched.name));
     }
-    if let Some((_, p, _)) = model.graded().next() {
-        return refused(format!(
-            "the synapses of `{}` are graded; so far networks of spikes learn from samples",
+    let changes = |node: &NodeId| {
+        use Node::{Binary, Bool, Const, Data, Draw, Index, Param, Select, Unary};
+        let stays = |node| {
+            matches!(
+                node,
+                Const(..) | Bool(_) | Param(_) | Index | Unary(..) | Binary(..) | Select(..) | Draw(..) | Data(_)
+            )
+        };
+        !model.graph.reachable([*node]).into_iter().all(|id| stays(model.graph.node(id)))
+    };
+    if let Some((_, p, _)) = model.graded().find(|(.., graded)| changes(&graded.sent)) {
+        let from = &model.populations[p.from].name;
+        let message = format!("what the graded synapses of `{}` pass on changes in a run", p.name);
+        let d = Diagnostic::without_place(Code::Unsupported, message);
+        let d = d.note("so far networks learn through them from what samples give, without states in between");
+        return Err(vec![
+            d.help(format!("give the cells of `{from}` a potential that samples give: `param v = 0 mV`")),
+        ]);
+    }
+    if let (Some((_, p, _)), Method::Heun | Method::Rk4) = (model.graded().next(), model.method) {
+        let message = format!(
+            "with `method = {}` the graded synapses of `{}` act several times in a step, where networks learn once",
+            model.method.name(),
             p.name
-        ));
+        );
+        let d = Diagnostic::without_place(Code::Unsupported, message);
+        return Err(vec![d.help("write `method = exp_euler`, or another method of one stage")]);
     }
     match model.projections.iter().find(|p| p.plasticity.is_some()) {
         Some(p) => refused(format!(
@@ -1017,7 +1054,7 @@ impl Learn {
 }
 
 fn weight_range(projection: &ode::Projection, learn: &Learn) -> Result<Range, Diagnostic> {
-    learn.range(projection.dim, &projection.dim.display_unit())
+    learn.range(projection.dim, &projection.unit)
 }
 
 /// Where delays stay: they move from one step on.
@@ -1102,7 +1139,11 @@ fn numbers(model: &Model, learns: &[OfProjection]) -> Vec<Numbers> {
         both.map(|(which, range)| {
             let (name, range) = (format!("{}.{}", p.name, which.key()), range?);
             let same = model.same(projection).filter(|&other| other != projection).collect();
-            Some(Numbers { name, projection, same, which, range })
+            let unit = match which {
+                Which::Weights => units::scale(1.0, p.unit.exponent),
+                Which::Delays => 1.0,
+            };
+            Some(Numbers { name, projection, same, which, range, unit })
         })
     };
     let all = model.projections.iter().zip(learns).enumerate();

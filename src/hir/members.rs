@@ -39,7 +39,12 @@ impl<'a> Lowerer<'a> {
     }
 
     pub(super) fn add_param(&mut self, scope: &mut Scope<'a>, p: &'a ast::Param, prefix: &str) {
-        let Some(name) = self.member_name(scope, &p.name, prefix) else { return };
+        // The potential of a cell may be given.
+        let name = match p.name.text == "v" && scope.kind == ScopeKind::Cell && prefix.is_empty() {
+            true => Some(p.name.text.clone()),
+            false => self.member_name(scope, &p.name, prefix),
+        };
+        let Some(name) = name else { return };
         let entry = Entry::pending(name, p.name.span, Role::Param, &p.value, prefix).docs(&p.docs);
         let entry = match &p.unit {
             Some(unit) => self.declared(entry, unit, "the value of this parameter"),
@@ -192,7 +197,9 @@ impl<'a> Lowerer<'a> {
         }
         for member in &scope.entries {
             let is_gate = member.role == Role::State(StateKind::Gate) && !member.name.contains('.');
-            let nameable = is_gate || matches!(member.role, Role::Param | Role::Let | Role::Pool);
+            // What a potential that is given is good for, synapses know.
+            let is_given = member.role == Role::Param && member.name == "v";
+            let nameable = is_gate || matches!(member.role, Role::Param | Role::Let | Role::Pool) && !is_given;
             if member.written && !member.used && nameable && member.ty.is_some() && !self.is_recorded(&member.name) {
                 self.error(MemberError::Unused { member, block });
             }

@@ -515,6 +515,8 @@ pub struct Synapse {
     pub symbols: Vec<Symbol>,
     /// The dimension of what its events carry; nothing if absent.
     pub weight: Option<Dim>,
+    /// The unit that this is written in.
+    pub unit: Option<DisplayUnit>,
     /// What is added to which states when events arrive, a multiple of [`ExprKind::Weight`].
     pub jumps: Vec<(SymbolId, Expr)>,
     /// Its current, if it has one: outward positive.
@@ -526,6 +528,11 @@ pub struct Synapse {
 }
 
 impl Synapse {
+    /// The unit of a weight: that of the synapse.
+    pub fn unit_of(&self, weight: &Expr) -> DisplayUnit {
+        self.unit.clone().unwrap_or_else(|| weight.ty.dim().display_unit())
+    }
+
     /// What there is of it on both sides.
     pub fn all_symbols(&self) -> impl Iterator<Item = &Symbol> {
         self.symbols.iter().chain(self.graded.iter().flat_map(|graded| &graded.symbols))
@@ -663,6 +670,8 @@ pub struct Projection {
     pub sent: Option<Expr>,
     /// What an event carries, for every edge.
     pub weight: Expr,
+    /// The unit that the synapse has it in.
+    pub unit: DisplayUnit,
     /// How long it takes (ms), for every edge.
     pub delay: Expr,
     /// What part of that is the way from a synapse to the soma, which the spikes of the target take to it, too; none if absent.

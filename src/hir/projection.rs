@@ -187,7 +187,7 @@ impl<'a> Lowerer<'a> {
                     return None;
                 }
                 let (to, rule) = (place.population, rule.clone());
-                let (modulates, sent) = (false, None);
+                let (modulates, sent, unit) = (false, None, synapse.item.unit_of(&weight));
                 draft.projections.push(Projection {
                     name,
                     from,
@@ -196,6 +196,7 @@ impl<'a> Lowerer<'a> {
                     modulates,
                     sent,
                     weight,
+                    unit,
                     delay,
                     dendritic,
                     rule,
@@ -255,7 +256,7 @@ impl<'a> Lowerer<'a> {
                 let weight = self.weight(draft, &name, (synapse.item.weight, via), keys, Some(joins), span);
                 draft.demand_of_edges(std::mem::take(&mut self.demands));
                 let (weight, delay) = (weight?, Expr::number(0.0, Dim::TIME, span));
-                let (modulates, rule) = (false, rule.clone());
+                let (modulates, rule, unit) = (false, rule.clone(), synapse.item.unit_of(&weight));
                 draft.projections.push(Projection {
                     name,
                     from,
@@ -264,6 +265,7 @@ impl<'a> Lowerer<'a> {
                     modulates,
                     sent,
                     weight,
+                    unit,
                     delay,
                     dendritic: None,
                     rule,
@@ -309,6 +311,7 @@ impl<'a> Lowerer<'a> {
                 draft.demand_of_edges(std::mem::take(&mut self.demands));
                 let (weight, delay) = (weight?, delay?);
                 let (to, rule, modulates, sent, max_pool) = (place.population, rule.clone(), true, None, 1);
+                let unit = weight.ty.dim().display_unit();
                 draft.projections.push(Projection {
                     name,
                     from,
@@ -317,6 +320,7 @@ impl<'a> Lowerer<'a> {
                     modulates,
                     sent,
                     weight,
+                    unit,
                     delay,
                     dendritic: None,
                     rule,
@@ -632,11 +636,14 @@ impl<'a> Lowerer<'a> {
         let definition = self.lowered_cell(draft.populations[place.population].cell);
         let cell = &definition.item;
         let seat = self.seat_only(cell, (place, flat))?;
-        if seat.v.is_none() {
+        // A sender's potential may be given, too.
+        let given = || cell.find("v").filter(|&id| matches!(cell.symbol(id).kind, SymbolKind::Param(_)));
+        let of_voltage = |id: &SymbolId| cell.symbol(*id).ty == Ty::Real(Dim::VOLTAGE);
+        let Some(v) = seat.v.or_else(|| given().filter(of_voltage)) else {
             let (cell, read, span) = (&cell.name[..], graded.sent.span, place.rest_span);
             self.error(SynapseError::NoVoltage { cell, read, span });
             return None;
-        }
+        };
         let values = self.values(draft, via, &graded.symbols)?;
         let wanted = via.alias.as_ref().unwrap_or(&via.model);
         let under = seat.compartment.as_ref().map_or(String::new(), |name| format!("{name}."));
@@ -647,7 +654,7 @@ impl<'a> Lowerer<'a> {
             Found::New(path) => path,
         };
         let below = format!("{path}.pre");
-        let (symbols, map) = copied(&graded.symbols, &below, seat.v, &values, cell.symbols.len());
+        let (symbols, map) = copied(&graded.symbols, &below, Some(v), &values, cell.symbols.len());
         let sent = graded.sent.map_symbols(&|id| map[id.0 as usize]);
         self.note_places(cell.span, [(below, wanted.span)].into());
         let cell = Cell { symbols: [cell.symbols.clone(), symbols].concat(), ..cell.clone() };

@@ -123,8 +123,12 @@ impl<'a> Lowerer<'a> {
         }
         let current = has_current.then(|| SymbolId(symbols.len() as u32 - 1));
         let weight = weight.flatten();
+        let written = [event, post, modulator].into_iter().flatten().find_map(|e| e.weight.as_ref());
+        let written = written.or_else(|| sum?.weight.as_ref()).filter(|_| weight.is_some());
+        let unit = written.and_then(|(_, unit)| unit.as_ref());
+        let unit = unit.and_then(|unit| Some(self.unit(unit)?.display(self.text(unit.span).trim())));
         let (name, span) = (s.name.text.clone(), s.name.span);
-        let synapse = Synapse { name, span, symbols, weight, jumps, current, plastic, graded };
+        let synapse = Synapse { name, span, symbols, weight, unit, jumps, current, plastic, graded };
         Definition { item: synapse, sound: fine, unknown }
     }
 

@@ -398,6 +398,8 @@ pub struct Projection {
     pub weight: NodeId,
     /// Its dimension.
     pub dim: Dim,
+    /// The unit that the synapse has it in.
+    pub unit: DisplayUnit,
     /// If edges share the numbers of a kernel, what `weight` is for every one of: what part of it an edge has.
     pub share: Option<NodeId>,
     /// How long a spike takes (ms), for every edge: a function of parameters and draws.

@@ -228,6 +228,9 @@ impl Session {
 
     /// A step against slopes, at a share of the learning rate.
     fn learn(&mut self, found: &mut Found, share: f64) -> Result<(), EngineError> {
+        // Parameters move in the units that they are written in.
+        let units: Vec<f64> = self.learner.fitted().iter().map(|one| units::scale(1.0, one.unit.exponent)).collect();
+        found.parameters.iter_mut().zip(&units).for_each(|(slope, unit)| *slope *= unit);
         let mut slopes: Vec<&mut [f64]> = found.edges.iter_mut().map(|w| w.as_mut_slice()).collect();
         slopes.push(&mut found.parameters);
         // What has settled moves first: there all slopes are known whose norm counts.
@@ -240,7 +243,9 @@ impl Session {
         }
         let edges = &mut self.edges;
         self.learner.change(|number, values| edges[number].step(values, &found.edges[number], share));
+        self.parameters.iter_mut().zip(&units).for_each(|(x, unit)| *x /= unit);
         self.moving.step(&mut self.parameters, &found.parameters, share);
+        self.parameters.iter_mut().zip(&units).for_each(|(x, unit)| *x *= unit);
         for (x, range) in self.parameters.iter_mut().zip(self.learner.ranges()) {
             range.hold(std::slice::from_mut(x));
         }

@@ -15,6 +15,7 @@ const CORPUS: &str = "tests/errors";
 /// Cases with more than one mistake, each independent of the others.
 const SEVERAL: &[(&str, usize)] = &[
     ("fit", 15),
+    ("given_potential_sends_no_spikes", 2),
     ("train_delays", 9),
     ("train_keep", 6),
     ("train_keep_readout", 2),

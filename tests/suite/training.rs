@@ -679,6 +679,17 @@ fn trials_are_runs() {
     let driven = ("v' = -v / tau", "v' = -v / tau - i_syn / 1 nF");
     let out = "connect hidden -> out via Kick";
     let more = |line: &str| format!("{line}\n            {out}");
+    let analog = format!(
+        "cell Light {{ param v: mV = 0.5 mV }}
+        synapse Analog {{ sum s(weight: nA) = weight * v_pre / 1 mV; current i = -s }}
+        {synapse}"
+    );
+    let light = format!(
+        "population light: Light[3]
+            param light.v = 0.4 mV * (1 + index)
+            connect light -> hidden via Analog {{ rule = all_to_all; weight ~ uniform(0 nA, 0.2 nA) }}
+            {out}"
+    );
     let none: &[(&str, &str)] = &[];
     let at_once: &[(&str, &str)] = &[after, ("delay = 1 ms", "delay = 0 ms"), ("delay = 2 ms", "delay = 0 ms")];
     // What a spike does to its cell, other words of the net, and how many trials are runs.
@@ -694,6 +705,12 @@ fn trials_are_runs() {
         ("v = 0 mV", &[("spike when v > 1 mV", "spike when v crosses 1 mV")], TRIALS),
         ("v = 0 mV", &[("dt = 1 ms;", "dt = 0.25 ms;")], TRIALS),
         ("v -= 1 mV", &[("dt = 1 ms;", "dt = 1 ms; method = rk4;")], TRIALS),
+        ("v -= 1 mV", &[(synapse, &analog), driven, (out, &light)], TRIALS),
+        (
+            "v = 0 mV",
+            &[(synapse, &analog), driven, (out, &light), ("dt = 1 ms;", "dt = 0.5 ms; method = euler;")],
+            TRIALS,
+        ),
         ("v -= 1 mV", &[("dt = 1 ms;", "dt = 0.5 ms; method = euler;")], TRIALS),
         ("v -= 1 mV", &[(synapse, currents), driven, ("dt = 1 ms;", "dt = 0.5 ms; method = exact;")], TRIALS),
         ("v = 0 mV", &[(synapse, currents), driven, ("dt = 1 ms;", "dt = 0.5 ms; method = cnexp;")], TRIALS),
@@ -924,7 +941,7 @@ fn session_on_xla(text: &str, xla: &dyn Fn() -> Result<EngineChoice, EngineError
 #[test]
 fn digits_are_learnt_on_xla_as_natively() {
     let Some(xla) = xla() else { return };
-    for name in ["digits", "digits_convolution"] {
+    for name in ["digits", "digits_convolution", "digits_direct"] {
         let text = std::fs::read_to_string(root().join(format!("examples/{name}.neuro"))).unwrap();
         let text = text.replace("batch = 32", "batch = 60").replace("test = 0.2", "test = 0.9");
         let learns = |mut session: Session| {
@@ -944,6 +961,32 @@ fn digits_are_learnt_on_xla_as_natively() {
         }
         assert!(on_xla[1].0.loss < on_xla[0].0.loss, "{name}: {on_xla:?}");
     }
+}
+
+/// Weights move in the unit of their synapse, parameters in that which they are written in: Adam's first step is as long as the learning rate.
+#[test]
+fn what_learns_moves_in_units_of_its_own() {
+    let text = std::fs::read_to_string(root().join("examples/digits_direct.neuro")).unwrap();
+    let text = text.replace("test = 0.2", "test = 0.9").replace("batch = 32", "batch = 180");
+    let text = text.replace("learn {", "learn hidden.r\n    learn {");
+    let mut session = session(&text).unwrap_or_else(|d| panic!("{d:?}"));
+    let before = session.trained().unwrap();
+    session.epoch(&mut train::Unwatched).unwrap().unwrap();
+    let after = session.trained().unwrap();
+    assert!(session.data().train().len() <= 180, "one batch");
+    let units = [("pixels.hidden.Bright.weight", 1e-6), ("hidden.out.Kick.weight", 1.0)];
+    for ((name, unit), (old, new)) in units.into_iter().zip(before.edges.iter().zip(&after.edges)) {
+        assert_eq!(old.name, name);
+        let moved: Vec<f64> = old.values.iter().zip(new.values.iter()).map(|(a, b)| (a - b).abs() / unit).collect();
+        let as_far = moved.iter().filter(|step| (**step - 2e-3).abs() < 2e-5).count();
+        assert!(moved.iter().all(|step| *step < 2.001e-3) && 2 * as_far > moved.len(), "{name}: {as_far}");
+    }
+    let number = |trained: &Trained| -> f64 {
+        let text = trained.parameters[0].strip_prefix("hidden.r=").unwrap();
+        text.strip_suffix(" GOhm").unwrap_or_else(|| panic!("{text}")).parse().unwrap()
+    };
+    let step = (number(&after) - number(&before)).abs();
+    assert!((step - 2e-3).abs() < 2e-5, "{step}");
 }
 
 #[test]
@@ -1482,6 +1525,133 @@ fn samples_in_frames_are_inputs_that_change() {
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-10 * b.abs().max(1e-3);
         assert!(close(found.loss, expected.loss) && close(found.parameters[0], expected.parameters[0]), "{found:?}");
         found.edges[0].iter().zip(&expected.edges[0]).for_each(|(&a, &b)| assert!(close(a, b), "{a} {b}"));
+    }
+}
+
+/// The net of `tests/reference/torch_analog.py`.
+const ANALOG: &str = "
+    cell Pixel { param v: mV = 1 mV }
+    cell Leaky {
+        state v: mV = 0 mV
+        v' = (-v - i_syn * 1 GOhm) / 8 ms
+        spike when v > 1 mV { v -= 1 mV }
+    }
+    cell Readout { state v: mV = 0 mV; v' = -v / 8 ms; spike when v > 1 mV { v -= 1 mV } }
+    synapse Analog { sum s(weight: pA) = weight * v_pre / 1 mV; current i = -s }
+    synapse Kick { on event(weight: mV) { v += weight } }
+    network main {
+        population pixels: Pixel[4, 4]
+        population one: Pixel[1]
+        population hidden: Leaky[2, 2, 2]
+        population out: Readout[3]
+        param one.v = 0.5 mV
+        connect pixels -> hidden via Analog { rule = all_to_all; weight ~ normal(0 pA, 1 pA) }
+        connect one -> hidden via Analog { rule = all_to_all; weight ~ normal(0 pA, 1 pA) }
+        connect pixels -> hidden via Analog as features {
+            rule = convolution(kernel = 3, padding = 1, pool = 2)
+            weight ~ normal(0 pA, 1 pA)
+        }
+        connect hidden -> out via Kick { rule = all_to_all; weight ~ normal(0 mV, 1 mV); delay = 1 ms }
+    }
+    run { duration = 20 ms; dt = 1 ms; seed = 3; record spikes of {hidden, out} }";
+
+/// The names of what learns there, and of its derivatives in the reference.
+const ANALOG_LEARNS: [(&str, &str, usize, f64); 4] = [
+    ("pixels.hidden.Analog.weight", "dense", 128, 0.3),
+    ("one.hidden.Analog.weight", "bias", 8, 0.9),
+    ("pixels.hidden.features.weight", "kernel", 18, 1.3),
+    ("hidden.out.Kick.weight", "out", 24, 2.0),
+];
+
+fn analog_frame(number: usize) -> Vec<f64> {
+    let x = |b: usize, i: usize| 0.2 + 2.5 * ((3 * b + 2 * i + 5 * number) % 7) as f64 / 7.0;
+    (0..TRIALS).flat_map(|b| (0..16).map(move |i| x(b, i))).collect()
+}
+
+fn analog_learner(
+    frames: usize,
+    (threads, precision): (usize, Precision),
+    options: &CompileOptions,
+    choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
+) -> Learner {
+    let lesson = Lesson {
+        input: ("pixels.v".into(), Span::default()),
+        example: analog_frame(0)[..16].into(),
+        frame: (frames > 1).then_some(STEPS / frames),
+        learn: ANALOG_LEARNS.map(|(name, ..)| Learn::of(name)).to_vec(),
+        reads: placed(vec![Read::SpikeCount("out".into())]),
+        carried: Carried { surrogate: Surrogate::FastSigmoid(4.0), detached: false },
+        trials: TRIALS,
+        threads,
+        precision,
+    };
+    let learner = Learner::new(&checked(ANALOG), options, &lesson, choice);
+    let mut learner = learner.unwrap_or_else(|d| panic!("{d:?}"));
+    let names: Vec<&str> = learner.learnt().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ANALOG_LEARNS.map(|(name, ..)| name));
+    // Millionths of a uA, or mV.
+    let number = |unit: f64, i: usize, phase: f64| unit * (0.5 * (1.7 * i as f64 + phase).sin() + 0.1);
+    let all = ANALOG_LEARNS.map(|(_, key, count, phase)| -> Vec<f64> {
+        let unit = if key == "out" { 1.0 } else { 1e-6 };
+        (0..count).map(|i| number(unit, i, phase)).collect()
+    });
+    learner.set_learnt(&all);
+    learner
+}
+
+/// Dense layers with biases and convolutions of numbers that samples give, which stay or change: PyTorch's spikes, losses and gradients.
+#[test]
+fn gradients_of_what_numbers_bring_are_those_of_pytorch() {
+    let text = std::fs::read_to_string(root().join("tests/reference/torch_analog.json")).unwrap();
+    let reference: Value = serde_json::from_str(&text).unwrap();
+    let cases = reference["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 2);
+    let plain = CompileOptions::default;
+    let (double, single) = (Precision::F64, Precision::F32);
+    let mut all: Vec<(&dyn Fn() -> _, usize, Precision, CompileOptions)> = vec![
+        (&interp, 1, double, plain()),
+        (&native, 1, double, plain()),
+        (&native, 2, double, plain()),
+        (&native, 2, single, plain()),
+    ];
+    #[cfg(feature = "xla")]
+    let xla = xla();
+    #[cfg(feature = "xla")]
+    all.extend(xla.iter().map(|xla| (xla as &dyn Fn() -> _, 1, double, for_xla())));
+    for case in cases {
+        let numbers =
+            |key: &str| -> Vec<f64> { case[key].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect() };
+        let frames = case["frames"].as_u64().unwrap() as usize;
+        let input: Vec<Vec<f64>> = (0..frames).map(analog_frame).collect();
+        let mut first = None;
+        for (choice, threads, precision, options) in &all {
+            let mut learner = analog_learner(frames, (*threads, *precision), options, choice);
+            let mut counted = Vec::new();
+            let mut loss = |samples: &[Vec<f64>]| {
+                counted = samples.to_vec();
+                let judged = judge_of(hir::Loss::CrossEntropy, Readout::SpikeCount).judge(samples, TRIALS, &CLASSES);
+                Loss { value: judged.loss, slopes: judged.slopes }
+            };
+            let found = learner.gradient(&[], &input, &mut loss).unwrap();
+            assert_eq!((found.spikes, counted), (case["spikes"].as_u64().unwrap(), vec![numbers("counts")]));
+            let part = if *precision == double { 1e-10 } else { SINGLE };
+            let close =
+                |a: f64, b: f64, most: f64| (a - b).abs() <= part * b.abs().max(if part < 1e-9 { 1e-3 } else { most });
+            assert!(close(found.loss, case["value"].as_f64().unwrap(), 1.0), "{found:?}");
+            for (number, (_, key, count, _)) in ANALOG_LEARNS.into_iter().enumerate() {
+                let (found, expected) = (learner.in_order(number, &found.edges[number]), numbers(key));
+                assert_eq!((found.len(), expected.len()), (count, count));
+                let most = expected.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+                assert!(most > 1e-3, "{key}");
+                found.iter().zip(expected).for_each(|(&a, b)| assert!(close(a, b, most), "{key} {frames}: {a} {b}"));
+            }
+            // The interpreter, and native code with one thread and with two: the same bits.
+            match &first {
+                Some(first) if *threads > 1 && *precision == double => assert_eq!(found, *first),
+                Some(_) => {}
+                None => first = Some(found),
+            }
+        }
     }
 }
 

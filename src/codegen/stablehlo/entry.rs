@@ -7,7 +7,7 @@
 
 mod course;
 
-pub use course::{Course, Form, Given, Readout, Route, Sender};
+pub use course::{Course, Drive, Form, Given, Readout, Route, Sender};
 
 use super::branches::Branches;
 use super::builder::{Binary, Builder, Compare, Element, Function, Literal, TensorType, Value};

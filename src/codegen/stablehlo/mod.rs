@@ -15,6 +15,6 @@ mod poisson;
 mod remember;
 mod slot;
 
-pub use entry::{Column, Course, Entry, Form, Given, Kind, Port, Readout, Route, Sender};
+pub use entry::{Column, Course, Drive, Entry, Form, Given, Kind, Port, Readout, Route, Sender};
 pub use lanes::{real, stored};
 pub use slot::{Feed, Fixed, Inside, Part, Slot, Trial, slot_name};

@@ -102,6 +102,10 @@ pub enum Trial {
     Tape(u32),
     /// The values of a parameter of cells that change, `[frame, (trial, cell)]`.
     Given,
+    /// What samples bring without spikes in each step of a frame, `[frame, (trial, target)]`: drive.
+    Brought(u32),
+    /// The derivatives in that, added up over the steps of a frame: drive.
+    Felt(u32),
     /// What is read out, `[sample, (trial, cell)]`: readout.
     Samples(u32),
     /// The slopes of a loss in that: readout.
@@ -446,6 +450,8 @@ fn trial_name(trial: Trial) -> String {
         Trial::Last(sender) => ("last", sender),
         Trial::Tape(state) => ("tape", state),
         Trial::Given => return "given".into(),
+        Trial::Brought(drive) => ("brought", drive),
+        Trial::Felt(drive) => ("felt", drive),
         Trial::Samples(readout) => ("samples", readout),
         Trial::Slopes(readout) => ("slopes", readout),
         Trial::Spikes(sender) => ("spikes", sender),

@@ -6,7 +6,8 @@
 //! On the host are the loss, between the two calls, and the numbers that edges share. Weights that each have an edge of their own can live on the device,
 //! where a third call moves them.
 
-use super::{Both, Held, Net, OfEdges, Readout, Runner, Settled, Slopes, Update};
+use super::given::{self, Brought, brought};
+use super::{Both, Held, Net, OfEdges, Origin, Readout, Runner, Settled, Slopes, Update};
 use crate::codegen::plan::Plan;
 use crate::codegen::stablehlo::{self as hlo, Course, Form, Kind, Slot, Trial};
 use crate::engine::course::Direction;
@@ -96,7 +97,7 @@ impl Device {
         let (mut forward, mut back) = (direction(forward, there)?, direction(back, here)?);
         let mut fixed = BTreeMap::new();
         let mut keep = |trial: Trial, buffer: Option<Buffer>| fixed.extend(buffer.map(|buffer| (trial, buffer)));
-        for (number, route) in (0..).zip(&net.routes) {
+        for (number, route) in (0..).zip(&net.routes).filter(|(_, route)| route.spikes()) {
             if !route.learns {
                 let carried = Trial::Carried(number);
                 keep(carried, forward.reals(carried, &route.tract.carried())?);
@@ -127,7 +128,7 @@ impl Device {
     /// What edges that learn carry now, but for weights that live here.
     fn carried(&self, net: &Net) -> Result<BTreeMap<Trial, Buffer>, EngineError> {
         let mut carried = BTreeMap::new();
-        for (number, route) in net.routes.iter().enumerate().filter(|(_, route)| route.learns) {
+        for (number, route) in net.routes.iter().enumerate().filter(|(_, route)| route.learns && route.spikes()) {
             if self.weights.as_ref().is_some_and(|weights| weights.first(number).is_some()) {
                 continue;
             }
@@ -138,7 +139,13 @@ impl Device {
     }
 
     /// The way forward. Values that change come as frames with the arguments, others are what it begins with.
-    fn run(&mut self, net: &Net, frames: &[Vec<f64>], carried: &BTreeMap<Trial, Buffer>) -> Result<Ran, EngineError> {
+    fn run(
+        &mut self,
+        net: &Net,
+        frames: &[Vec<f64>],
+        brought: &[Brought<f64>],
+        carried: &BTreeMap<Trial, Buffer>,
+    ) -> Result<Ran, EngineError> {
         for &at in &net.follow {
             let (field, values) = &net.begin[at];
             self.forward.begin(field.forward, values)?;
@@ -150,7 +157,13 @@ impl Device {
             Some(of) => given(&mut self.forward, of.forward, frames)?,
             None => None,
         };
+        let mut drives = BTreeMap::new();
+        for (number, there) in (0..).zip(brought) {
+            let trial = Trial::Brought(number);
+            drives.extend(self.forward.reals(trial, &there.frames.concat())?.map(|buffer| (trial, buffer)));
+        }
         let mut arguments = known([&self.fixed, carried], self.weights.as_ref())?;
+        arguments.extend(drives.iter().map(|(&trial, buffer)| (trial, buffer)));
         arguments.extend(given.iter().map(|buffer| (Trial::Given, buffer)));
         let results = self.forward.run(&arguments)?;
         let flag = results.get(&Slot::Finite).ok_or_else(|| missing("finite"))?;
@@ -203,7 +216,7 @@ fn missing(what: &str) -> EngineError {
 impl Runner for Device {
     fn samples(&mut self, net: &Net, given: &[Vec<f64>]) -> Result<(Vec<Vec<f64>>, u64), EngineError> {
         let carried = self.carried(net)?;
-        let Ran { samples, spikes, .. } = self.run(net, given, &carried)?;
+        let Ran { samples, spikes, .. } = self.run(net, given, &brought(net, 1), &carried)?;
         Ok((samples, spikes))
     }
 
@@ -214,7 +227,8 @@ impl Runner for Device {
         loss: &mut dyn FnMut(&[Vec<f64>]) -> Loss,
     ) -> Result<Slopes, EngineError> {
         let carried = self.carried(net)?;
-        let Ran { results: kept, samples, spikes } = self.run(net, frames, &carried)?;
+        let mut brought = brought(net, 1);
+        let Ran { results: kept, samples, spikes } = self.run(net, frames, &brought, &carried)?;
         let found = loss(&samples);
         let given = match net.given.of.and_then(|of| of.back) {
             Some(field) => given(&mut self.back, field, frames)?,
@@ -251,6 +265,15 @@ impl Runner for Device {
                 None => vec![0.0; if route.learns { tract.edges() } else { 0 }],
             };
             edges.push(tract.of_numbers(slopes));
+        }
+        for (number, there) in (0..).zip(&mut brought) {
+            let Some(felt) = results.get(&Slot::Trial(Trial::Felt(number))) else { continue };
+            for (frame, slopes) in numbers(felt)?.chunks(there.targets.max(1)).enumerate() {
+                there.add(frame, slopes);
+            }
+        }
+        for (number, of_edges) in brought.iter().flat_map(|there| there.of_edges(net, 1)) {
+            edges[number] = net.routes[number].tract.of_numbers(of_edges);
         }
         let mut parameters = Vec::new();
         for of in &net.gradients {
@@ -337,13 +360,25 @@ fn course(net: &Net, of: &dyn Fn(Both) -> Option<FieldId>) -> Result<Course, Eng
                 Form::Lists { edges: tract.edges(), into, out_of }
             }
         };
-        let (arrived, delays) = (of(route.arrived), tract.delays());
-        hlo::Route { from: route.from, targets, arrived, learns: route.learns, delays, form }
+        // What samples bring is no event.
+        let (from, delays) = match route.from {
+            Origin::Spiking(from) => (from, tract.delays()),
+            Origin::Given(_) => (0, Vec::new()),
+        };
+        let arrived = of(route.arrived);
+        hlo::Route { from, targets, arrived, learns: route.learns, delays, form }
     };
     // Those that going back does not read are not kept.
     let tape = net.states.iter().filter(|(both, count)| both.back.is_some() && *count > 0);
+    let drives = given::receptors(net).into_iter().map(|(arrived, elements)| hlo::Drive {
+        arrived: of(arrived),
+        elements,
+        frames: net.given.frames,
+        steps: net.given.steps,
+    });
     let course = Course {
         trials: net.trials,
+        drives: drives.collect(),
         steps: net.steps,
         senders: senders.collect(),
         routes: net.routes.iter().map(route).collect(),
@@ -364,7 +399,8 @@ fn course(net: &Net, of: &dyn Fn(Both) -> Option<FieldId>) -> Result<Course, Eng
     };
     // Rows and places are counted in numbers of 32 bits.
     let largest = |at: usize| course.carried(at).iter().product::<usize>();
-    let most = (0..course.routes.len()).map(largest).chain([net.steps + 1]).max();
+    let events = (0..course.routes.len()).filter(|&at| !course.routes[at].delays.is_empty());
+    let most = events.map(largest).chain([net.steps + 1]).max();
     match most.is_none_or(|most| i32::try_from(most).is_ok()) {
         true => Ok(course),
         false => Err(EngineError("a projection has more edges than one array of a device takes".into())),

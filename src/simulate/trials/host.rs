@@ -6,9 +6,10 @@
 //! States, what arrives and what comes back have the numbers of the engines. What learns is in double precision (in a [`super::Tract`]) and rounded once
 //! for each run; derivatives in parameters are added up in double precision over cells and trials.
 
+use super::given::{Brought, brought};
 use super::number::Number;
 use super::tract::Carrier;
-use super::{Both, Net, Readout, Route, Runner, Sent, Slopes};
+use super::{Both, Net, Origin, Readout, Route, Runner, Sent, Slopes};
 use crate::engine::{Engine, EngineError};
 use crate::simulate::Loss;
 use crate::step::FieldId;
@@ -40,7 +41,7 @@ impl<T: Number> Host<T> {
 
 impl<T: Number> Runner for Host<T> {
     fn samples(&mut self, net: &Net, given: &[Vec<f64>]) -> Result<(Vec<Vec<f64>>, u64), EngineError> {
-        let ran = self.forward(net, &carriers(net), given, false)?;
+        let ran = self.forward(net, &carriers(net), &brought(net, self.threads), given, false)?;
         Ok((ran.samples, spikes(&ran.sent)))
     }
 
@@ -51,7 +52,8 @@ impl<T: Number> Runner for Host<T> {
         loss: &mut dyn FnMut(&[Vec<f64>]) -> Loss,
     ) -> Result<Slopes, EngineError> {
         let carriers = carriers(net);
-        let ran = self.forward(net, &carriers, given, true)?;
+        let mut brought = brought(net, self.threads);
+        let ran = self.forward(net, &carriers, &brought, given, true)?;
         let found = loss(&ran.samples);
         self.back.init()?;
         for (field, values) in &net.begin {
@@ -64,7 +66,7 @@ impl<T: Number> Runner for Host<T> {
         let mut weights: Vec<Vec<T>> = net.routes.iter().map(of_edges).collect();
         // What arrives one step later, two steps later, ...
         let mut later: Vec<VecDeque<Vec<T>>> = vec![VecDeque::new(); net.routes.len()];
-        let mut nothing = Vec::new();
+        let (mut nothing, mut values) = (Vec::new(), Vec::new());
         for step in (0..=net.steps).rev() {
             let is = net.given.at(step);
             if let Some(field) = net.given.of.and_then(|of| of.back).filter(|_| frame != Some(is)) {
@@ -85,7 +87,13 @@ impl<T: Number> Runner for Host<T> {
             }
             self.back.step(step as u64, 1, &mut nothing)?;
             nothing.clear();
-            for (route, later) in net.routes.iter().zip(&mut later) {
+            for there in &mut brought {
+                if let Some(adjoint) = there.arrived.back {
+                    T::read(&*self.back, adjoint, there.targets, &mut values)?;
+                    there.add(is, &values);
+                }
+            }
+            for (route, later) in net.routes.iter().zip(&mut later).filter(|(route, _)| route.spikes()) {
                 let Some(adjoint) = route.arrived.back else { continue };
                 let mut values = match later.len() < route.tract.longest() {
                     true => Vec::with_capacity(route.targets),
@@ -95,8 +103,9 @@ impl<T: Number> Runner for Host<T> {
                 later.push_front(values);
             }
             for (number, route) in net.routes.iter().enumerate().filter(|(_, route)| route.learns) {
+                let Origin::Spiking(from) = route.from else { continue };
                 let later: Vec<&[T]> = later[number].iter().map(Vec::as_slice).collect();
-                let sent = &ran.sent[route.from][step];
+                let sent = &ran.sent[from][step];
                 carriers[number].back_to_weights(sent, &later, &mut weights[number], self.threads);
             }
             self.back_to_senders(net, &carriers, step, &later, &found.slopes)?;
@@ -109,6 +118,9 @@ impl<T: Number> Runner for Host<T> {
             }
             Ok(all)
         };
+        for (number, of_edges) in brought.iter().flat_map(|there| there.of_edges(net, self.threads)) {
+            weights[number] = of_edges;
+        }
         let edges = net.routes.iter().zip(weights).map(|(route, slopes)| route.tract.of_numbers(T::widened(slopes)));
         let parameters = net.gradients.iter().map(read).collect::<Result<_, EngineError>>()?;
         Ok(Slopes { loss: found.value, edges: edges.collect(), parameters, spikes: spikes(&ran.sent) })
@@ -159,7 +171,12 @@ impl<T: Number> Host<T> {
                 let slopes = slopes.map(T::nearest);
                 sum.iter_mut().zip(slopes.iter().flat_map(|slopes| slopes.iter())).for_each(|(sum, x)| *sum += *x);
             }
-            let own = net.routes.iter().zip(carriers).zip(later).filter(|((route, _), _)| route.from == number);
+            let own = net
+                .routes
+                .iter()
+                .zip(carriers)
+                .zip(later)
+                .filter(|((route, _), _)| route.from == Origin::Spiking(number));
             for ((_, carrier), later) in own {
                 let later: Vec<&[T]> = later.iter().map(Vec::as_slice).collect();
                 carrier.back_to_senders(&later, &mut sum, self.threads);
@@ -173,6 +190,7 @@ impl<T: Number> Host<T> {
         &mut self,
         net: &Net,
         carriers: &[Carrier<'_, T>],
+        brought: &[Brought<T>],
         given: &[Vec<f64>],
         keep: bool,
     ) -> Result<Ran, EngineError> {
@@ -191,7 +209,11 @@ impl<T: Number> Host<T> {
         let mut values = Vec::new();
         let mut nothing = Vec::new();
         for step in 0..=net.steps {
-            for (number, first) in net.routes.iter().enumerate() {
+            let is = net.given.at(step);
+            for there in brought.iter().filter(|_| frame != Some(is)) {
+                T::write(&mut *self.forward, there.arrived.forward, &there.frames[is])?;
+            }
+            for (number, first) in net.routes.iter().enumerate().filter(|(_, route)| route.spikes()) {
                 let together = |other: &Route| other.arrived.forward == first.arrived.forward;
                 // Of those that lead to one receptor, the first one brings what arrives through all of them.
                 if net.routes[..number].iter().any(together) {
@@ -200,7 +222,9 @@ impl<T: Number> Host<T> {
                 values.clear();
                 values.resize(first.targets, T::zero());
                 for (route, carrier) in net.routes.iter().zip(carriers).filter(|(route, _)| together(route)) {
-                    carrier.arrive(&ran.sent[route.from], step + 1, &mut values, self.threads);
+                    if let Origin::Spiking(from) = route.from {
+                        carrier.arrive(&ran.sent[from], step + 1, &mut values, self.threads);
+                    }
                 }
                 T::write(&mut *self.forward, first.arrived.forward, &values)?;
             }
@@ -210,11 +234,10 @@ impl<T: Number> Host<T> {
             if step == net.steps {
                 break;
             }
-            let is = net.given.at(step);
             if let Some(of) = net.given.of.filter(|_| frame != Some(is)) {
                 self.forward.write(of.forward, &given[is])?;
-                frame = Some(is);
             }
+            frame = Some(is);
             self.forward.step(step as u64, 1, &mut nothing)?;
             nothing.clear();
             for (number, spiking) in net.spiking.iter().enumerate() {

@@ -10,6 +10,7 @@
 
 #[cfg(feature = "xla")]
 mod device;
+mod given;
 mod held;
 mod host;
 mod number;
@@ -42,14 +43,30 @@ pub struct Both {
 pub struct Route {
     /// Its edges.
     pub tract: Tract,
-    /// The sender among the populations that spike.
-    pub from: usize,
+    /// Where it begins.
+    pub from: Origin,
     /// What arrives at the targets of all trials: the state, and its adjoint.
     pub arrived: Both,
     /// How many targets there are in all trials.
     pub targets: usize,
     /// Are derivatives in its weights or delays wanted?
     pub learns: bool,
+}
+
+impl Route {
+    /// Does it carry spikes?
+    pub fn spikes(&self) -> bool {
+        matches!(self.from, Origin::Spiking(_))
+    }
+}
+
+/// Who sends along a projection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// One of the populations that spike: its number in [`Net::spiking`].
+    Spiking(usize),
+    /// Cells whose potentials samples give, at every moment: the number in [`Net::sent`].
+    Given(usize),
 }
 
 /// A population that spikes.
@@ -84,6 +101,8 @@ pub struct Net {
     pub given: Given,
     /// The populations that spike.
     pub spiking: Vec<Spiking>,
+    /// What cells send whose potentials samples give, for each projection through graded synapses `[frame][trial and cell]`.
+    pub sent: Vec<Vec<Vec<f64>>>,
     /// The projections.
     pub routes: Vec<Route>,
     /// What the loss reads: no state twice.

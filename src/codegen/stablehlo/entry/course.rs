@@ -26,6 +26,8 @@ pub struct Course {
     pub routes: Vec<Route>,
     /// Values of cells that change.
     pub given: Option<Given>,
+    /// What samples bring without spikes.
+    pub drives: Vec<Drive>,
     /// The states that going back reads, with their elements in all trials.
     pub tape: Vec<(FieldId, usize)>,
     /// What a loss reads.
@@ -47,6 +49,19 @@ pub struct Given {
     /// Which values.
     pub of: FieldId,
     /// How many there are in all trials.
+    pub elements: usize,
+    /// How many frames there are.
+    pub frames: usize,
+    /// How many steps each of them lasts.
+    pub steps: usize,
+}
+
+/// What samples bring at a receptor at every moment, without spikes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Drive {
+    /// The state that what arrives is written into; on the way back its adjoint, if that is wanted.
+    pub arrived: Option<FieldId>,
+    /// Its targets in all trials.
     pub elements: usize,
     /// How many frames there are.
     pub frames: usize,
@@ -137,6 +152,12 @@ impl Course {
         tape + sent + later.sum::<usize>() + samples
     }
 
+    /// What samples bring in a direction, with its number.
+    fn drives(&self) -> impl Iterator<Item = (u32, FieldId, &Drive)> {
+        let all = (0..).zip(&self.drives).filter(|(_, drive)| drive.elements > 0);
+        all.filter_map(|(at, drive)| Some((at, drive.arrived?, drive)))
+    }
+
     /// The shape of what the edges of a route carry, as derivatives have it.
     pub fn carried(&self, route: usize) -> Vec<usize> {
         let Route { from, targets, ref delays, form, .. } = self.routes[route];
@@ -172,6 +193,14 @@ impl Course {
 /// A table of whole numbers.
 fn table(trial: Trial, dims: &[usize]) -> Port {
     Port { slot: Slot::Trial(trial), ty: TensorType::new(Element::I32, dims) }
+}
+
+/// The frame of a step, of so many that last for so many steps; the last one stays.
+fn frame(b: &mut Builder, step: Value, (frames, steps): (usize, usize)) -> Value {
+    let each = whole(b, steps as u32);
+    let frame = if steps > 1 { b.binary(Binary::Divide, step, each) } else { step };
+    let last = whole(b, frames as u32 - 1);
+    b.binary(Binary::Minimum, frame, last)
 }
 
 impl Emitter<'_> {
@@ -216,13 +245,15 @@ impl Emitter<'_> {
         Some(Port { slot: Slot::Trial(Trial::Given), ty })
     }
 
+    /// An array with a row for each frame.
+    fn drive(&self, trial: Trial, drive: &Drive) -> Port {
+        Port { slot: Slot::Trial(trial), ty: TensorType::new(self.real(), &[drive.frames, drive.elements]) }
+    }
+
     /// The frame of a step takes the place of the one before, and all that follows from it is computed anew.
     fn show(&self, b: &mut Builder, tables: &Tables, slots: &mut Slots, course: &Course, step: Value) {
         let Some((given, slot)) = self.given(course) else { return };
-        let steps = whole(b, given.steps as u32);
-        let frame = if given.steps > 1 { b.binary(Binary::Divide, step, steps) } else { step };
-        let last = whole(b, given.frames as u32 - 1);
-        let frame = b.binary(Binary::Minimum, frame, last);
+        let frame = frame(b, step, (given.frames, given.steps));
         let values = b.row(slots[&Slot::Trial(Trial::Given)], frame);
         slots.insert(slot, values);
         self.cells_once(b, tables, slots);
@@ -231,6 +262,7 @@ impl Emitter<'_> {
     /// The arguments of the way forward, besides those of any step.
     pub(super) fn given_forward(&self, course: &Course) -> Vec<Port> {
         let mut ports: Vec<Port> = self.frames(course).into_iter().collect();
+        ports.extend(course.drives().map(|(number, _, drive)| self.drive(Trial::Brought(number), drive)));
         for (at, number, _, route) in course.routes() {
             ports.push(self.carried(course, at));
             if let Form::Lists { into, .. } = route.form {
@@ -296,6 +328,7 @@ impl Emitter<'_> {
     pub(super) fn results_back(&self, course: &Course) -> Vec<Slot> {
         let learn = course.routes().filter(|route| route.3.learns);
         let mut slots: Vec<Slot> = learn.map(|route| Slot::Trial(Trial::Weights(route.1))).collect();
+        slots.extend(course.drives().map(|(number, ..)| Slot::Trial(Trial::Felt(number))));
         slots.extend(self.bank(Bank::Output, Slot::Output).iter().map(|port| port.slot));
         slots
     }
@@ -362,6 +395,10 @@ impl Emitter<'_> {
             slots.insert(all, b.set_row(slots[&all], row, slots[&last]));
         }
         let mut sums: Vec<(FieldId, Value)> = Vec::new();
+        for (number, arrived, drive) in course.drives() {
+            let frame = frame(b, step, (drive.frames, drive.steps));
+            sums.push((arrived, b.row(slots[&Slot::Trial(Trial::Brought(number))], frame)));
+        }
         for (_, number, arrived, route) in course.routes() {
             let cells = course.senders[route.from].cells;
             let all = slots[&Slot::Trial(Trial::Sent(route.from as u32))];
@@ -475,6 +512,10 @@ impl Emitter<'_> {
             let none = self.zeros(b, &dims);
             slots.insert(Slot::Trial(Trial::Later(course.first(arrived))), none);
         }
+        for (number, _, drive) in course.drives() {
+            let none = self.zeros(b, &[drive.frames, drive.elements]);
+            slots.insert(Slot::Trial(Trial::Felt(number)), none);
+        }
         for ((at, readout), [_, elements]) in course.readouts().zip(course.samples()) {
             if let Readout::Spikes(_) | Readout::State(Some(_), _) = readout {
                 // Nothing is read out before the first step.
@@ -500,6 +541,13 @@ impl Emitter<'_> {
             }
             self.show(b, tables, slots, course, step);
             self.run(b, tables, slots, Role::Step, step);
+            for (number, arrived, drive) in course.drives() {
+                let felt = Slot::Trial(Trial::Felt(number));
+                let frame = frame(b, step, (drive.frames, drive.steps));
+                let (sum, now) = (b.row(slots[&felt], frame), b.convert(slots[&self.state(arrived)], self.real()));
+                let sum = b.binary(Binary::Add, sum, now);
+                slots.insert(felt, b.set_row(slots[&felt], frame, sum));
+            }
             self.send_back(b, slots, course, step);
             advance(b, slots, STEP, 1);
         });

@@ -6,7 +6,7 @@
 use super::Tract;
 use crate::simulate::trials::number::Number;
 use crate::simulate::trials::rows::{Matrix, Rows, add_rows};
-use ndarray::{ArrayView2, ArrayViewMut2, linalg::general_mat_mul};
+use ndarray::{ArrayView2, ArrayViewMut2, linalg::general_mat_mul, s};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -95,6 +95,63 @@ impl<T: Number> Carrier<'_, T> {
         });
     }
 
+    /// Adds what arrives where senders send numbers, trial by trial, instead of spikes. Delays do not count.
+    pub fn bring(&self, sent: &[T], out: &mut [T], threads: usize) {
+        let tract = self.tract;
+        let trials = out.len().checked_div(tract.targets).unwrap_or(0);
+        let threads = self.crew(threads, trials, WORTH_EDGES);
+        split(out, trials, tract.targets, threads, |first, out| {
+            let count = out.len().checked_div(tract.targets).unwrap_or(0);
+            let sent = &sent[first * tract.senders..(first + count) * tract.senders];
+            match &self.weights {
+                Weights::Dense(weights) => {
+                    let sent = ArrayView2::from_shape((count, tract.senders), sent);
+                    let out = ArrayViewMut2::from_shape((count, tract.targets), out);
+                    if let (Ok(sent), Ok(weights), Ok(mut out)) = (sent, weights.view(), out) {
+                        general_mat_mul(T::one(), &sent, &weights, T::one(), &mut out);
+                    }
+                }
+                Weights::Each(weights) => {
+                    for (sent, out) in sent.chunks(tract.senders.max(1)).zip(out.chunks_mut(tract.targets)) {
+                        for (sender, x) in sent.iter().enumerate() {
+                            let row = tract.offsets[sender]..tract.offsets[sender + 1];
+                            let edges = tract.target[row.clone()].iter().zip(&weights[row]);
+                            edges.for_each(|(&target, weight)| out[target as usize] += *weight * *x);
+                        }
+                    }
+                }
+            }
+        });
+    }
+
+    /// Adds the derivatives in the weights, of those in what [`Carrier::bring`] brings.
+    pub fn back_to_bring(&self, sent: &[T], slopes: &[T], out: &mut [T], threads: usize) {
+        let tract = self.tract;
+        let trials = slopes.len().checked_div(tract.targets).unwrap_or(0);
+        let threads = self.crew(threads, trials, WORTH_EDGES);
+        self.by_senders(out, threads, |senders, out| {
+            let views = (
+                ArrayView2::from_shape((trials, tract.senders), sent),
+                ArrayView2::from_shape((trials, tract.targets), slopes),
+                ArrayViewMut2::from_shape((senders.len(), tract.targets), &mut *out),
+            );
+            if let ((Ok(sent), Ok(slopes), Ok(mut out)), true) = (views, tract.is_dense) {
+                let own = sent.slice(s![.., senders]);
+                return general_mat_mul(T::one(), &own.t(), &slopes, T::one(), &mut out);
+            }
+            let begin = tract.offsets[senders.start];
+            for sender in senders {
+                for edge in tract.offsets[sender]..tract.offsets[sender + 1] {
+                    let sum = &mut out[edge - begin];
+                    for trial in 0..trials {
+                        let slope = slopes[trial * tract.targets + tract.target[edge] as usize];
+                        *sum += sent[trial * tract.senders + sender] * slope;
+                    }
+                }
+            }
+        });
+    }
+
     /// Adds the derivatives in having sent in a step, for each trial and sender. `later[d - 1]` is the derivative in what arrives `d` steps later.
     pub fn back_to_senders(&self, later: &[&[T]], out: &mut [T], threads: usize) {
         let tract = self.tract;
@@ -138,6 +195,23 @@ impl<T: Number> Carrier<'_, T> {
         let tract = self.tract;
         // Rows of as many senders for each thread; the trials in order for each edge.
         let threads = self.crew(threads, sent.count(), WORTH_EVENTS);
+        let of_delay = |&delay: &u32| later.get(delay as usize - 1).map(|later| (delay, *later));
+        let later: Vec<(u32, &[T])> = tract.delays.iter().filter_map(of_delay).collect();
+        let rows = later.first().filter(|_| tract.is_dense).map(|(_, later)| Matrix::new(later, tract.targets, |x| x));
+        self.by_senders(out, threads, |senders, out| {
+            let by_sender = sent.turned(0..sent.count(), senders.clone());
+            match &rows {
+                Some(rows) => add_rows(out, &by_sender, 0, rows),
+                None => later.iter().for_each(|&(delay, later)| {
+                    tract.add_along(senders.clone(), delay, &by_sender, later, out);
+                }),
+            }
+        });
+    }
+
+    /// Gives each thread the edges of as many senders.
+    fn by_senders(&self, out: &mut [T], threads: usize, work: impl Fn(Range<usize>, &mut [T]) + Sync) {
+        let tract = self.tract;
         let bounds: Vec<usize> = (0..=threads).map(|part| part * tract.senders / threads).collect();
         let mut parts = Vec::new();
         let mut rest = out;
@@ -146,18 +220,6 @@ impl<T: Number> Carrier<'_, T> {
             parts.push((part[0]..part[1], own));
             rest = behind;
         }
-        let of_delay = |&delay: &u32| later.get(delay as usize - 1).map(|later| (delay, *later));
-        let later: Vec<(u32, &[T])> = tract.delays.iter().filter_map(of_delay).collect();
-        let rows = later.first().filter(|_| tract.is_dense).map(|(_, later)| Matrix::new(later, tract.targets, |x| x));
-        let work = |senders: Range<usize>, out: &mut [T]| {
-            let by_sender = sent.turned(0..sent.count(), senders.clone());
-            match &rows {
-                Some(rows) => add_rows(out, &by_sender, 0, rows),
-                None => later.iter().for_each(|&(delay, later)| {
-                    tract.add_along(senders.clone(), delay, &by_sender, later, out);
-                }),
-            }
-        };
         std::thread::scope(|scope| {
             let mut parts = parts.into_iter();
             let own = parts.next();
