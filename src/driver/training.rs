@@ -243,6 +243,10 @@ struct Numbers {
     unit: f64,
 }
 
+/// So many numbers matrices of edges whose delays learn may have on a device: 1 GiB in double precision.
+#[cfg(feature = "xla")]
+const MOST_PLACES: usize = 1 << 27;
+
 /// A network that learns.
 pub struct Learner {
     model: Model,
@@ -732,10 +736,13 @@ impl Programs {
     ) -> Result<Box<dyn Runner>, Vec<Diagnostic>> {
         #[cfg(feature = "xla")]
         if let EngineChoice::Xla(compiler, forms) = choice().map_err(cannot)? {
-            if net.routes.iter().any(|route| route.tract.is_moving()) {
-                return refused(
-                    "delays that learn move edges, whose tables a device has once; natively they learn".into(),
-                );
+            let too_large = |route: &&Route| route.tract.is_moving() && route.tract.places_in_matrices() > MOST_PLACES;
+            if let Some(route) = net.routes.iter().find(too_large) {
+                let (places, delays) = (route.tract.places_in_matrices(), route.tract.delays().len());
+                return refused(format!(
+                    "on a device, delays that learn take a matrix for each of {delays} whole delays, here {places} numbers; \
+                     natively they take one for each connection"
+                ));
             }
             let [forward, back] = [&self.forward, &self.backward].map(|way| way.plan(lesson.precision));
             let (forward, back) = ((&forward?, &self.forward.setup), (&back?, &self.backward.setup));

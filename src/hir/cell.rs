@@ -54,7 +54,7 @@ impl<'a> Lowerer<'a> {
         self.cell_equations(&mut draft);
         let spike = self.spike_rule(&mut draft);
         let has_state = draft.scope.entries.iter().any(|e| matches!(e.role, Role::State { .. }));
-        let gives = draft.scope.entries.iter().any(|e| e.name == "v" && e.role == Role::Param);
+        let gives = draft.scope.entries.iter().any(|e| e.name == "v" && matches!(e.role, Role::Param | Role::Let));
         let idle = !has_state && spike.is_none() && !gives;
         if is_point(c) && idle && !self.diagnostics.since(before).iter().any(Diagnostic::is_error) {
             self.error(CellError::Nothing { cell: &c.name });

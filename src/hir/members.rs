@@ -38,13 +38,16 @@ impl<'a> Lowerer<'a> {
         (free || scope.get(&full).is_none()).then_some(full)
     }
 
+    /// The full name of a member that is no state: the potential of a cell may be given, too.
+    fn name_or_potential(&mut self, scope: &Scope<'a>, name: &ast::Name, prefix: &str) -> Option<String> {
+        match name.text == "v" && scope.kind == ScopeKind::Cell && prefix.is_empty() {
+            true => Some(name.text.clone()),
+            false => self.member_name(scope, name, prefix),
+        }
+    }
+
     pub(super) fn add_param(&mut self, scope: &mut Scope<'a>, p: &'a ast::Param, prefix: &str) {
-        // The potential of a cell may be given.
-        let name = match p.name.text == "v" && scope.kind == ScopeKind::Cell && prefix.is_empty() {
-            true => Some(p.name.text.clone()),
-            false => self.member_name(scope, &p.name, prefix),
-        };
-        let Some(name) = name else { return };
+        let Some(name) = self.name_or_potential(scope, &p.name, prefix) else { return };
         let entry = Entry::pending(name, p.name.span, Role::Param, &p.value, prefix).docs(&p.docs);
         let entry = match &p.unit {
             Some(unit) => self.declared(entry, unit, "the value of this parameter"),
@@ -73,7 +76,7 @@ impl<'a> Lowerer<'a> {
     }
 
     pub(super) fn add_let(&mut self, scope: &mut Scope<'a>, l: &'a ast::Let, prefix: &str) {
-        let Some(name) = self.member_name(scope, &l.name, prefix) else { return };
+        let Some(name) = self.name_or_potential(scope, &l.name, prefix) else { return };
         self.add(scope, &l.name, Entry::pending(name, l.name.span, Role::Let, &l.value, prefix));
     }
 
@@ -198,7 +201,7 @@ impl<'a> Lowerer<'a> {
         for member in &scope.entries {
             let is_gate = member.role == Role::State(StateKind::Gate) && !member.name.contains('.');
             // What a potential that is given is good for, synapses know.
-            let is_given = member.role == Role::Param && member.name == "v";
+            let is_given = matches!(member.role, Role::Param | Role::Let) && member.name == "v";
             let nameable = is_gate || matches!(member.role, Role::Param | Role::Let | Role::Pool) && !is_given;
             if member.written && !member.used && nameable && member.ty.is_some() && !self.is_recorded(&member.name) {
                 self.error(MemberError::Unused { member, block });

@@ -637,11 +637,12 @@ impl<'a> Lowerer<'a> {
         let cell = &definition.item;
         let seat = self.seat_only(cell, (place, flat))?;
         // A sender's potential may be given, too.
-        let given = || cell.find("v").filter(|&id| matches!(cell.symbol(id).kind, SymbolKind::Param(_)));
+        let is_given = |id: &SymbolId| matches!(cell.symbol(*id).kind, SymbolKind::Param(_) | SymbolKind::Let(_));
+        let given = || cell.find("v").filter(is_given);
         let of_voltage = |id: &SymbolId| cell.symbol(*id).ty == Ty::Real(Dim::VOLTAGE);
         let Some(v) = seat.v.or_else(|| given().filter(of_voltage)) else {
             let (cell, read, span) = (&cell.name[..], graded.sent.span, place.rest_span);
-            self.error(SynapseError::NoVoltage { cell, read, span });
+            self.error(SynapseError::NoVoltage { cell, read, span, sends: true });
             return None;
         };
         let values = self.values(draft, via, &graded.symbols)?;
@@ -721,7 +722,7 @@ impl<'a> Lowerer<'a> {
         let span = place.rest_span;
         let seat = self.seat_only(cell, (place, flat))?;
         if let (None, Some(read)) = (seat.v, Lowerer::reads_voltage(synapse)) {
-            self.error(SynapseError::NoVoltage { cell: &cell.name, read, span });
+            self.error(SynapseError::NoVoltage { cell: &cell.name, read, span, sends: false });
             return None;
         }
         let Some(i) = synapse.current else { return Some(seat) };

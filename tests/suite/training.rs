@@ -486,6 +486,7 @@ const PROJECTIONS: [(&str, usize, usize, f64, bool); 3] = [
 /// All of [`net`] but its parameter, with the weights and delays of `tests/reference/jax_delays.py`.
 fn delayed(
     checked: &Checked,
+    options: &CompileOptions,
     read: Vec<Read>,
     detached: bool,
     threads: usize,
@@ -508,7 +509,7 @@ fn delayed(
         threads,
         precision: Precision::F64,
     };
-    let learner = Learner::new(checked, &CompileOptions::default(), &lesson, choice);
+    let learner = Learner::new(checked, options, &lesson, choice);
     let mut learner = learner.unwrap_or_else(|d| panic!("{d:?}"));
     let both = |&(_, sources, targets, phase, itself): &(&str, usize, usize, f64, bool)| {
         let delay = |(i, j): (usize, usize)| 3.0 + 1.9 * (1.3 * i as f64 + 0.7 * j as f64 + phase).sin();
@@ -533,25 +534,33 @@ fn gradients_of_delays_are_those_of_jax() {
     for case in reference["cases"].as_array().unwrap() {
         let (judge, read) = judge(case["loss"].as_str().unwrap());
         let detached = case["detached"].as_bool().unwrap();
-        let engines: [(&dyn Fn() -> _, usize); 4] = [(&interp, 1), (&native, 1), (&native, 2), (&native, 5)];
-        let found = engines.map(|(choice, threads)| {
-            let mut learner = delayed(&checked, read.clone(), detached, threads, choice);
+        let found_by = |choice: &dyn Fn() -> _, options: &CompileOptions, threads: usize| {
+            let mut learner = delayed(&checked, options, read.clone(), detached, threads, choice);
             let mut found = learner.gradient(&[], &[input()], &mut of_trials(&judge)).unwrap();
             found.edges = (0..).zip(&found.edges).map(|(at, values)| learner.in_order(at, values)).collect();
             found
-        });
+        };
+        let engines: [(&dyn Fn() -> _, usize); 4] = [(&interp, 1), (&native, 1), (&native, 2), (&native, 5)];
+        let found = engines.map(|(choice, threads)| found_by(choice, &CompileOptions::default(), threads));
         assert!(found.iter().all(|other| *other == found[0]), "{case}");
-        let close = |a: f64, b: f64| (a - b).abs() <= 1e-10 * b.abs().max(1e-3);
-        assert_eq!(found[0].spikes, case["spikes"].as_u64().unwrap());
-        assert!(close(found[0].loss, case["value"].as_f64().unwrap()), "{case}");
-        let mut lists = found[0].edges.iter();
-        for (name, (_, sources, targets, _, itself)) in ["pixels", "recurrent", "out"].into_iter().zip(PROJECTIONS) {
-            for key in ["weights", "delays"] {
-                let all: Vec<f64> = case[name][key].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
-                assert!(all.iter().any(|x| x.abs() > 1e-3), "{name} {key}");
-                for (&a, (i, j)) in lists.next().unwrap().iter().zip(edges(sources, targets, itself)) {
-                    let b = all[i * targets + j];
-                    assert!(close(a, b), "{name} {key} {i} {j}: {a} {b}");
+        let mut all = found[..1].to_vec();
+        #[cfg(feature = "xla")]
+        all.extend(xla().map(|xla| found_by(&xla, &for_xla(), 1)));
+        for found in all {
+            let close = |a: f64, b: f64| (a - b).abs() <= 1e-10 * b.abs().max(1e-3);
+            assert_eq!(found.spikes, case["spikes"].as_u64().unwrap());
+            assert!(close(found.loss, case["value"].as_f64().unwrap()), "{case}");
+            let mut lists = found.edges.iter();
+            for (name, (_, sources, targets, _, itself)) in ["pixels", "recurrent", "out"].into_iter().zip(PROJECTIONS)
+            {
+                for key in ["weights", "delays"] {
+                    let all = case[name][key].as_array().unwrap().iter().map(|x| x.as_f64().unwrap());
+                    let all: Vec<f64> = all.collect();
+                    assert!(all.iter().any(|x| x.abs() > 1e-3), "{name} {key}");
+                    for (&a, (i, j)) in lists.next().unwrap().iter().zip(edges(sources, targets, itself)) {
+                        let b = all[i * targets + j];
+                        assert!(close(a, b), "{name} {key} {i} {j}: {a} {b}");
+                    }
                 }
             }
         }
@@ -568,7 +577,7 @@ fn gradients_of_delays_are_central_differences() {
     );
     let checked = checked(&text.replace("{pixels, hidden, out} }", "{pixels, hidden} }"));
     let (judge, read) = judge("cross_entropy(max(out.v))");
-    let mut learner = delayed(&checked, read, true, 2, &native);
+    let mut learner = delayed(&checked, &CompileOptions::default(), read, true, 2, &native);
     let at = |learner: &mut Learner| learner.gradient(&[], &[input()], &mut of_trials(&judge)).unwrap();
     let number = 5;
     assert!(learner.are_delays(number));
@@ -866,7 +875,8 @@ fn is_a_run(number: usize, text: &str, trials: usize) {
 #[test]
 fn trials_with_learnt_delays_are_runs() {
     let checked = net("v -= 1 mV", "");
-    let mut learner = delayed(&checked, vec![Read::SpikeCount("out".into())], true, 1, &interp);
+    let mut learner =
+        delayed(&checked, &CompileOptions::default(), vec![Read::SpikeCount("out".into())], true, 1, &interp);
     let learnt = |learner: &Learner| -> Vec<neuroc::ode::PerCell> {
         let all = learner.learnt().into_iter();
         all.map(|(name, values)| neuroc::ode::PerCell { name: name.into(), values: values.into() }).collect()
@@ -941,7 +951,7 @@ fn session_on_xla(text: &str, xla: &dyn Fn() -> Result<EngineChoice, EngineError
 #[test]
 fn digits_are_learnt_on_xla_as_natively() {
     let Some(xla) = xla() else { return };
-    for name in ["digits", "digits_convolution", "digits_direct"] {
+    for name in ["digits", "digits_convolution", "digits_direct", "spike_order"] {
         let text = std::fs::read_to_string(root().join(format!("examples/{name}.neuro"))).unwrap();
         let text = text.replace("batch = 32", "batch = 60").replace("test = 0.2", "test = 0.9");
         let learns = |mut session: Session| {

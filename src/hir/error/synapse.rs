@@ -74,7 +74,7 @@ pub(in crate::hir) enum SynapseError<'e> {
     /// The cell does not read `i_syn`.
     NoCurrentRead { cell: &'e str, span: Span },
     /// The cell has no potential called `v`.
-    NoVoltage { cell: &'e str, read: Span, span: Span },
+    NoVoltage { cell: &'e str, read: Span, span: Span, sends: bool },
     /// A current per area flows into a cell without one, or a current into a compartment whose area is not known.
     NoArea { place: Option<&'e str>, span: Span },
     /// The connection lacks a key.
@@ -336,9 +336,11 @@ impl From<SynapseError<'_>> for Diagnostic {
                     "`i_syn` is the sum of all currents out of a point neuron: `v' = (-g_l * (v - e_l) - i_syn) / c`",
                 )
             }
-            E::NoVoltage { cell, read, span } => {
+            E::NoVoltage { cell, read, span, sends } => {
                 let message = format!("this synapse needs a potential `v`, and cell `{cell}` has none");
-                Diagnostic::new(Code::BadTarget, span, message, "no state `v` in mV").see(read, "`v` is needed here")
+                let label = if sends { "no `v` in mV" } else { "no state `v` in mV" };
+                let d = Diagnostic::new(Code::BadTarget, span, message, label).see(read, "`v` is needed here");
+                if sends { d.help("a potential may be given: `param v = 0 mV`") } else { d }
             }
             E::NoArea { place, span } => {
                 let whose = place.map_or("a point neuron".to_string(), |name| format!("compartment `{name}`"));

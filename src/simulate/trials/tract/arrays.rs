@@ -34,10 +34,14 @@ impl Tract {
         [self.senders, self.targets]
     }
 
-    /// Are the edges better matrices, one for each delay, than lists?
+    /// Are the edges better matrices, one for each delay, than lists? Edges whose delays learn have to be: they move from one to the next, and lists stay.
     pub fn are_matrices(&self) -> bool {
-        let places = self.delays.len() * self.senders * self.targets;
-        self.is_dense || places <= SMALL.max(PLACES * self.edges())
+        self.is_dense || self.between.is_some() || self.places_in_matrices() <= SMALL.max(PLACES * self.edges())
+    }
+
+    /// How many places matrices of the edges have.
+    pub fn places_in_matrices(&self) -> usize {
+        self.delays.len() * self.senders * self.targets
     }
 
     /// For each edge its sender, the number of its delay and its target.
@@ -63,7 +67,7 @@ impl Tract {
         if !self.are_matrices() {
             return values.iter().copied().chain([0.0]).collect();
         }
-        let mut matrices = vec![0.0; self.delays.len() * self.senders * self.targets];
+        let mut matrices = vec![0.0; self.places_in_matrices()];
         for (at, value) in self.places().zip(values) {
             matrices[self.place(at)] += value;
         }
