@@ -62,9 +62,9 @@ pub struct Lesson {
 /// What is wrong with the names of a `train` block, and what of the model cannot learn.
 pub(super) fn wrong_names(model: &Model, train: &Train) -> Vec<Diagnostic> {
     let reads = reads(model, train);
-    let learnt = learnt(model, &train.learn);
+    let learnt = learnt(model, &train.learn, &train.input);
     let idle = match (&learnt, &reads) {
-        (Ok((learns, _)), Ok(reads)) => idle(model, learns, &train.learn, &reads.each).err(),
+        (Ok(learns), Ok(reads)) => idle(model, &learns.projections, &train.learn, &reads.each).err(),
         // What is wrong with the readout is told once.
         _ => None,
     };
@@ -227,20 +227,41 @@ struct OfProjection {
 enum Which {
     Weights,
     Delays,
+    /// Those of the cells of a population.
+    Cells,
 }
 
-/// Numbers of a projection that learn: one for each edge, or for all that share a kernel.
+/// Numbers that learn, each for itself: one for each edge of a projection, or for all that share a kernel; or one for each cell.
 #[derive(Debug, Clone)]
 struct Numbers {
-    /// `a.b.Kick.weight`.
+    /// `a.b.Kick.weight`, `hidden.tau`.
     name: String,
-    projection: usize,
+    /// The projection, or the number among what cells have.
+    of: usize,
     /// The other projections that have the same: those to the other places of which a target gets the largest.
     same: Vec<usize>,
     which: Which,
     range: Range,
-    /// What one of them is in canonical units, where the synapse has its weights in units of its own: those in which they move.
+    /// What one of the unit that they are written in is in canonical units: they move in that.
     unit: f64,
+}
+
+/// A parameter that learns for each cell.
+struct OfCells {
+    /// Its number in [`Net::begin`].
+    begin: usize,
+    /// In canonical units.
+    values: Vec<f64>,
+}
+
+impl OfCells {
+    /// All trials begin with them.
+    fn tell(&self, net: &mut Net) {
+        let trials = net.trials;
+        if let Some((_, begin)) = net.begin.get_mut(self.begin) {
+            *begin = self.values.repeat(trials);
+        }
+    }
 }
 
 /// So many numbers matrices of edges whose delays learn may have on a device: 1 GiB in double precision.
@@ -256,8 +277,10 @@ pub struct Learner {
     /// Where they stay.
     ranges: Vec<Range>,
     moved: Vec<Moved>,
-    /// What of projections learns.
+    /// What learns of edges and cells.
     numbers: Vec<Numbers>,
+    /// The parameters that learn for each cell; their gradients are behind those of `moved`.
+    cells: Vec<OfCells>,
     /// How many cells each readout has.
     outputs: Vec<usize>,
     /// Those of `numbers` that live where steps are taken.
@@ -297,6 +320,7 @@ struct Prepared {
     ranges: Vec<Range>,
     moved: Vec<Moved>,
     numbers: Vec<Numbers>,
+    cells: Vec<OfCells>,
     outputs: Vec<usize>,
     followers: Followers,
 }
@@ -313,7 +337,8 @@ impl Prepared {
         let input = given(&flat, &lesson.input)?;
         options.per_cell.push(PerCell { name: input.clone(), values: Arc::clone(&lesson.example) });
         let (mut model, _) = flatten(model, &options)?;
-        let (routes_learn, parameters) = learnt(&model, &lesson.learn)?;
+        let Learnt { projections: routes_learn, parameters, cells: of_cells } =
+            learnt(&model, &lesson.learn, &lesson.input)?;
         let (fitted, ranges): (Vec<Fitted>, Vec<Range>) = parameters.into_iter().unzip();
         idle(&model, &routes_learn, &lesson.learn, &lesson.reads)?;
         let whole = Whole::new(&model, checked, &options)?;
@@ -324,7 +349,13 @@ impl Prepared {
         let program = discretize_carried(&model, &checked.sources, lesson.carried);
         let program = step::verify(program).map_err(internal)?;
         numbered_cells(program.program())?;
-        let (mut moved, wrt) = moved(&mut model, program.program(), &fitted);
+        let (mut moved, mut wrt) = moved(&mut model, program.program(), &fitted);
+        for (one, _) in &of_cells {
+            let field = program.program().bound(Source::Param(one.param.0));
+            let field = field.filter(|&field| program.program().field(field).kind == FieldKind::Const);
+            let idle = || refused(format!("`{}` cannot learn: no step reads it", one.name));
+            wrt.push(field.map_or_else(idle, Ok)?);
+        }
         let read = lesson.reads.iter().map(|read| readout(&model, read)).collect::<Result<Vec<_>, _>>()?;
         let states = read.iter().filter_map(|read| match read {
             Place::State(state) => program.program().bound(Source::State(state.0)),
@@ -348,7 +379,7 @@ impl Prepared {
             sent: vec![Vec::new(); model.graded().count()],
             routes,
             readouts,
-            gradients: (0..moved.len() as u32).map(|parameter| programs.gradient(parameter)).collect(),
+            gradients: (0..(moved.len() + of_cells.len()) as u32).map(|of| programs.gradient(of)).collect(),
             trials: lesson.trials,
             steps,
         };
@@ -356,7 +387,23 @@ impl Prepared {
             one.forward = programs.there().bound(Source::Param(one.param.0));
             one.back = programs.back().bound(Source::Param(one.param.0));
         }
-        let numbers = numbers(&model, &routes_learn);
+        let mut numbers = numbers(&model, &routes_learn);
+        let mut cells = Vec::new();
+        for (one, range) in of_cells {
+            let is_named = |learn: &&Learn| one.name == learn.name || one.name.ends_with(&format!(".{}", learn.name));
+            let place = lesson.learn.iter().find(is_named).map_or(Span::default(), |learn| learn.span);
+            let own = of_each_cell(&one, range, programs.there(), &net);
+            let own = own.map_err(|errors| errors.into_iter().map(|d| at(place, d)).collect::<Vec<_>>())?;
+            numbers.push(Numbers {
+                name: one.name,
+                of: cells.len(),
+                same: Vec::new(),
+                which: Which::Cells,
+                range,
+                unit: units::scale(1.0, one.unit.exponent),
+            });
+            cells.push(own);
+        }
         let input = model.params.iter().zip(0..).find(|(p, _)| p.name == input).map(|(_, at)| ParamId(at));
         let input = input.ok_or_else(|| internal("what samples give is no parameter"))?;
         let learn = fitted.iter().map(|one| one.param).collect();
@@ -366,8 +413,8 @@ impl Prepared {
             let d = Diagnostic::without_place(Code::Unsupported, format!("nothing in a run reads `{name}`"));
             return Err(vec![at(*span, d)]);
         }
-        net.follow = followers.numbers();
-        let prepared = Prepared { model, net, programs, fitted, ranges, moved, numbers, outputs, followers };
+        net.follow = followers.numbers().into_iter().chain(cells.iter().map(|own| own.begin)).collect();
+        let prepared = Prepared { model, net, programs, fitted, ranges, moved, numbers, cells, outputs, followers };
         prepared.matters()?;
         Ok(prepared)
     }
@@ -377,6 +424,12 @@ impl Prepared {
         for (number, one) in self.fitted.iter().enumerate() {
             let depends = self.moved.iter().zip(&self.net.gradients);
             if !depends.into_iter().any(|(moved, fields)| moved.slopes[number].is_some() && !fields.is_empty()) {
+                return refused(format!("`{}` cannot learn: nothing that is read out depends on it", one.name));
+            }
+        }
+        let of_cells = self.numbers.iter().filter(|one| one.which == Which::Cells);
+        for (one, fields) in of_cells.zip(&self.net.gradients[self.moved.len()..]) {
+            if fields.is_empty() {
                 return refused(format!("`{}` cannot learn: nothing that is read out depends on it", one.name));
             }
         }
@@ -392,11 +445,11 @@ impl Learner {
         lesson: &Lesson,
         choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
     ) -> Result<Learner, Vec<Diagnostic>> {
-        let Prepared { model, net, programs, fitted, ranges, moved, numbers, outputs, followers } =
+        let Prepared { model, net, programs, fitted, ranges, moved, numbers, cells, outputs, followers } =
             Prepared::new(checked, options, lesson)?;
         let runner = programs.runner(&net, lesson, choice)?;
         let settled = Vec::new();
-        Ok(Learner { model, net, runner, fitted, ranges, moved, numbers, outputs, settled, followers })
+        Ok(Learner { model, net, runner, fitted, ranges, moved, numbers, cells, outputs, settled, followers })
     }
 
     /// What XLA compiles of a lesson: the entry points of both directions, as text.
@@ -445,9 +498,9 @@ impl Learner {
     pub fn settle(&mut self, lists: usize, update: Update<'_>) -> Result<(), EngineError> {
         let alone = |one: &&Numbers| one.which == Which::Weights && one.same.is_empty() && one.unit == 1.0;
         let routes: Vec<(usize, [f64; 2])> =
-            (self.numbers.iter().filter(alone)).map(|one| (one.projection, [one.range.low, one.range.high])).collect();
+            (self.numbers.iter().filter(alone)).map(|one| (one.of, [one.range.low, one.range.high])).collect();
         let routes = self.runner.settle(&self.net, &routes, lists, update)?;
-        let is_there = |one: &Numbers| one.which == Which::Weights && routes.contains(&one.projection);
+        let is_there = |one: &Numbers| one.which == Which::Weights && routes.contains(&one.of);
         let numbers = self.numbers.iter().enumerate().filter(|(_, one)| is_there(one));
         self.settled = numbers.map(|(number, _)| number).collect();
         Ok(())
@@ -470,9 +523,9 @@ impl Learner {
         let Some(settled) = self.runner.settled() else { return Ok(remembered) };
         for &number in &self.settled {
             let one = &self.numbers[number];
-            let mut lists = settled.bring_down(&self.net, one.projection)?.into_iter();
+            let mut lists = settled.bring_down(&self.net, one.of)?.into_iter();
             let weights = lists.next().unwrap_or_default();
-            self.net.routes[one.projection].tract.change(|own| {
+            self.net.routes[one.of].tract.change(|own| {
                 own.copy_from_slice(&weights);
                 // The end of a range may be rounded on a device.
                 one.range.hold(own);
@@ -487,27 +540,33 @@ impl Learner {
         let Some(settled) = self.runner.settled() else { return Ok(()) };
         let all = remembered.iter().filter(|(number, _)| self.settled.contains(number));
         for (&number, lists) in all {
-            settled.bring_up(&self.net, self.numbers[number].projection, lists)?;
+            settled.bring_up(&self.net, self.numbers[number].of, lists)?;
         }
         Ok(())
     }
 
-    /// Changes what learns of projections and has not settled, one after the other, in the order of gradients; weights are in the units of their synapses,
-    /// delays in ms. What leaves its range is brought back to its end.
+    /// Changes what learns of edges and cells and has not settled, one after the other, in the order of gradients; weights are in the units of their synapses,
+    /// delays in ms, parameters in the units that they are written in. What leaves its range is brought back to its end.
     pub fn change(&mut self, mut change: impl FnMut(usize, &mut [f64])) {
         let dt = self.model.dt;
-        for (at, Numbers { projection, same, which, range, unit, .. }) in self.numbers.iter().enumerate() {
+        for (at, Numbers { of, same, which, range, unit, .. }) in self.numbers.iter().enumerate() {
             if self.settled.contains(&at) {
                 continue;
             }
-            let tract = &mut self.net.routes[*projection].tract;
+            let mut in_units = |values: &mut [f64]| {
+                values.iter_mut().for_each(|x| *x /= unit);
+                change(at, values);
+                values.iter_mut().for_each(|x| *x *= unit);
+                range.hold(values);
+            };
+            if *which == Which::Cells {
+                in_units(&mut self.cells[*of].values);
+                self.cells[*of].tell(&mut self.net);
+                continue;
+            }
+            let tract = &mut self.net.routes[*of].tract;
             match which {
-                Which::Weights => tract.change(|values| {
-                    values.iter_mut().for_each(|x| *x /= unit);
-                    change(at, values);
-                    values.iter_mut().for_each(|x| *x *= unit);
-                    range.hold(values);
-                }),
+                Which::Weights | Which::Cells => tract.change(in_units),
                 Which::Delays => tract.change_delays(|steps| {
                     steps.iter_mut().for_each(|steps| *steps *= dt);
                     change(at, steps);
@@ -521,15 +580,14 @@ impl Learner {
         }
     }
 
-    /// What learns of projections: weights (`a.b.Kick.weight`) and delays in ms (`a.b.Kick.delay`) in the order of the edges: by target, and of each target by
-    /// source; of edges that share a kernel its numbers. What has settled is as it was fetched last.
+    /// What learns of edges and cells: weights (`a.b.Kick.weight`) and delays in ms (`a.b.Kick.delay`) in the order of the edges: by target, and of each target by
+    /// source; of edges that share a kernel its numbers; parameters of cells in canonical units. What has settled is as it was fetched last.
     pub fn learnt(&self) -> Vec<(&str, Vec<f64>)> {
-        let values = |one: &Numbers| {
-            let tract = &self.net.routes[one.projection].tract;
-            match one.which {
-                Which::Weights => tract.weights(),
-                Which::Delays => tract.moved_delays().into_iter().map(|steps| steps * self.model.dt).collect(),
-            }
+        let tract = |one: &Numbers| &self.net.routes[one.of].tract;
+        let values = |one: &Numbers| match one.which {
+            Which::Weights => tract(one).weights(),
+            Which::Delays => tract(one).moved_delays().into_iter().map(|steps| steps * self.model.dt).collect(),
+            Which::Cells => self.cells[one.of].values.clone(),
         };
         self.numbers.iter().map(|one| (one.name.as_str(), values(one))).collect()
     }
@@ -539,15 +597,19 @@ impl Learner {
         self.numbers.get(number).is_some_and(|one| one.which == Which::Delays)
     }
 
-    /// Gives what learns of projections values, as [`Learner::learnt`] lists them.
+    /// Gives what learns of edges and cells values, as [`Learner::learnt`] lists them.
     pub fn set_learnt(&mut self, all: &[Vec<f64>]) {
         for (one, values) in self.numbers.iter().zip(all) {
             one.same.iter().for_each(|&other| self.net.routes[other].tract.set_weights(values));
-            let tract = &mut self.net.routes[one.projection].tract;
             match one.which {
-                Which::Weights => tract.set_weights(values),
+                Which::Weights => self.net.routes[one.of].tract.set_weights(values),
                 Which::Delays => {
-                    tract.set_delays(&values.iter().map(|ms| ms / self.model.dt).collect::<Vec<f64>>());
+                    let steps: Vec<f64> = values.iter().map(|ms| ms / self.model.dt).collect();
+                    self.net.routes[one.of].tract.set_delays(&steps);
+                }
+                Which::Cells => {
+                    self.cells[one.of].values.clone_from(values);
+                    self.cells[one.of].tell(&mut self.net);
                 }
             }
         }
@@ -555,8 +617,11 @@ impl Learner {
 
     /// Values in the order of gradients, for what has this number in [`Learner::learnt`], in the order of the edges.
     pub fn in_order(&self, number: usize, values: &[f64]) -> Vec<f64> {
-        let one = self.numbers.get(number);
-        one.map_or_else(Vec::new, |one| self.net.routes[one.projection].tract.in_order(values))
+        match self.numbers.get(number) {
+            Some(one) if one.which == Which::Cells => values.to_vec(),
+            Some(one) => self.net.routes[one.of].tract.in_order(values),
+            None => Vec::new(),
+        }
     }
 
     /// What the trials read out, for each readout `[sample][trial][cell]`, and the number of spikes, as in a run: delays that learn are whole numbers of steps.
@@ -582,8 +647,15 @@ impl Learner {
         let Slopes { loss, mut edges, parameters: of, spikes } = self.runner.slopes(&self.net, input, loss)?;
         let dt = self.model.dt;
         let slopes = |one: &Numbers| {
-            let of = &mut edges[one.projection];
+            if one.which == Which::Cells {
+                // What every trial contributes.
+                let (values, cells) = (&of[self.moved.len() + one.of], self.cells[one.of].values.len());
+                let of_cell = |cell: usize| values.iter().skip(cell).step_by(cells).sum::<f64>() * one.unit;
+                return (0..cells).map(of_cell).collect();
+            }
+            let of = &mut edges[one.of];
             match one.which {
+                Which::Cells => Vec::new(),
                 Which::Weights => {
                     let mut all = std::mem::take(&mut of.weights);
                     for &other in &one.same {
@@ -971,11 +1043,18 @@ fn given(model: &Model, (name, span): &(String, Span)) -> Result<String, Vec<Dia
     }
 }
 
-/// What of each projection learns, and the parameters that do, with where they stay.
-type Learnt = (Vec<OfProjection>, Vec<(Fitted, Range)>);
+/// What learns, with where it stays.
+struct Learnt {
+    /// What of each projection.
+    projections: Vec<OfProjection>,
+    /// The parameters that are one number.
+    parameters: Vec<(Fitted, Range)>,
+    /// Those that each cell has for itself.
+    cells: Vec<(Fitted, Range)>,
+}
 
-/// What of each projection learns, and the parameters that do.
-fn learnt(model: &Model, learn: &[Learn]) -> Result<Learnt, Vec<Diagnostic>> {
+/// What of each projection learns, and the parameters that do; samples give `input`.
+fn learnt(model: &Model, learn: &[Learn], input: &(String, Span)) -> Result<Learnt, Vec<Diagnostic>> {
     let mut learns = vec![OfProjection::default(); model.projections.len()];
     let (mut errors, mut parameters): (Vec<Diagnostic>, Vec<(Fitted, Range)>) = (Vec::new(), Vec::new());
     for one in learn {
@@ -986,7 +1065,7 @@ fn learnt(model: &Model, learn: &[Learn]) -> Result<Learnt, Vec<Diagnostic>> {
             Some(named) => named_projection(model, one, named).and_then(|number| {
                 let (projection, known) = (&model.projections[number], &mut learns[number]);
                 let (known, range) = match named.1 {
-                    Which::Weights => (&mut known.weight, weight_range(projection, one)),
+                    Which::Weights | Which::Cells => (&mut known.weight, weight_range(projection, one)),
                     Which::Delays => (&mut known.delay, delay_range(model, projection, one)),
                 };
                 match known.replace(range?) {
@@ -1001,7 +1080,16 @@ fn learnt(model: &Model, learn: &[Learn]) -> Result<Learnt, Vec<Diagnostic>> {
     for (number, p) in model.projections.iter().enumerate() {
         learns[number] = p.place.map_or(learns[number], |place| learns[place.first]);
     }
-    if errors.is_empty() { Ok((learns, parameters)) } else { Err(errors) }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let given = given(model, input).unwrap_or_default();
+    if parameters.iter().any(|(one, _)| one.name == given) {
+        let d = Diagnostic::without_place(Code::BadTarget, format!("samples give `{given}`, so that it cannot learn"));
+        return Err(vec![at(input.1, d)]);
+    }
+    let (cells, parameters) = parameters.into_iter().partition(|(one, _)| one.value.is_none());
+    Ok(Learnt { projections: learns, parameters, cells })
 }
 
 /// The projection that a name of something that learns names, and what of it.
@@ -1042,6 +1130,7 @@ impl Which {
         match self {
             Which::Weights => "weight",
             Which::Delays => "delay",
+            Which::Cells => "parameter",
         }
     }
 }
@@ -1126,35 +1215,67 @@ fn parameter(model: &Model, learn: &Learn, others: &[(Fitted, Range)]) -> Result
             format!("`{name}` says how many cells there are, who is connected or when events arrive, and cannot learn");
         return Err(learn.wrong(Code::Unsupported, message));
     }
-    let Some(value) = one.value else {
-        let message = format!("`{name}` differs from cell to cell, and cannot learn so far");
-        return Err(learn.wrong(Code::Unsupported, message));
-    };
     let range = learn.range(one.dim, &one.unit)?;
-    if value < range.low || value > range.high {
-        let [begins, low, high] = [value, range.low, range.high].map(|x| one.shown(x));
-        let message = format!("`{name}` begins at {begins}, but learns from {low} to {high}");
-        return Err(learn.wrong(Code::OutOfDomain, message));
+    match one.value {
+        Some(value) => begins_in(&one, range, value).map_err(|d| at(learn.span, d))?,
+        None if model.param(one.param).population.is_none() => {
+            return Err(
+                learn.wrong(Code::Unsupported, format!("`{name}` is no number that is known, and cannot learn"))
+            );
+        }
+        // The values of cells are looked at when they are there.
+        None => {
+            let alone = BTreeSet::from([one.param]);
+            let others = (0..).map(ParamId).zip(&model.params).filter(|(id, _)| *id != one.param);
+            let of_params = others.map(|(_, p)| (p.value, &p.name));
+            let of_states = model.states.iter().map(|s| (s.init, &s.name));
+            if let Some((_, other)) = of_params.chain(of_states).find(|(value, _)| follows(model, *value, &alone)) {
+                let message = format!("`{name}` differs from cell to cell, and `{other}` follows it");
+                let d = learn.wrong(Code::Unsupported, message);
+                return Err(d.note("so far what each cell has for itself learns where equations alone read it"));
+            }
+        }
     }
     Ok((one, range))
 }
 
+/// Refuses a parameter that begins outside of its range.
+fn begins_in(one: &Fitted, range: Range, value: f64) -> Result<(), Diagnostic> {
+    if value >= range.low && value <= range.high {
+        return Ok(());
+    }
+    let [begins, low, high] = [value, range.low, range.high].map(|x| one.shown(x));
+    let message = format!("`{}` begins at {begins}, but learns from {low} to {high}", one.name);
+    Err(Diagnostic::without_place(Code::OutOfDomain, message))
+}
+
+/// A parameter that each cell has for itself, as the cells of a trial begin.
+fn of_each_cell(one: &Fitted, range: Range, program: &Program, net: &Net) -> Result<OfCells, Vec<Diagnostic>> {
+    let field = program.bound(Source::Param(one.param.0));
+    let begin = net.begin.iter().position(|(both, _)| Some(both.forward) == field);
+    let Some(begin) = begin else { return refused(format!("`{}` cannot learn: no step reads it", one.name)) };
+    let (_, all) = &net.begin[begin];
+    let values = all[..all.len() / net.trials.max(1)].to_vec();
+    values.iter().try_for_each(|&value| begins_in(one, range, value)).map_err(|d| vec![d])?;
+    Ok(OfCells { begin, values })
+}
+
 /// All that learns of projections, in their order.
 fn numbers(model: &Model, learns: &[OfProjection]) -> Vec<Numbers> {
-    let of = |(projection, (p, learns)): (usize, (&ode::Projection, &OfProjection))| {
+    let of_each = |(projection, (p, learns)): (usize, (&ode::Projection, &OfProjection))| {
         let both = [(Which::Weights, learns.weight), (Which::Delays, learns.delay)];
         both.map(|(which, range)| {
             let (name, range) = (format!("{}.{}", p.name, which.key()), range?);
             let same = model.same(projection).filter(|&other| other != projection).collect();
             let unit = match which {
                 Which::Weights => units::scale(1.0, p.unit.exponent),
-                Which::Delays => 1.0,
+                Which::Delays | Which::Cells => 1.0,
             };
-            Some(Numbers { name, projection, same, which, range, unit })
+            Some(Numbers { name, of: projection, same, which, range, unit })
         })
     };
     let all = model.projections.iter().zip(learns).enumerate();
-    all.filter(|(_, (p, _))| p.is_first()).flat_map(of).flatten().collect()
+    all.filter(|(_, (p, _))| p.is_first()).flat_map(of_each).flatten().collect()
 }
 
 /// Cells are numbered anew for each trial, so that a step must not ask for numbers.
@@ -1208,10 +1329,10 @@ fn idle(
             reached[there] |= reached[here];
         }
     }
-    let idle = numbers(model, learns).into_iter().filter(|one| !reached[model.projections[one.projection].to]);
+    let idle = numbers(model, learns).into_iter().filter(|one| !reached[model.projections[one.of].to]);
     let errors: Vec<Diagnostic> = idle
         .map(|one| {
-            let (of, what) = (&model.projections[one.projection].name, one.which.key());
+            let (of, what) = (&model.projections[one.of].name, one.which.key());
             let message = format!("the {what}s of `{of}` cannot learn: nothing that is read out depends on them");
             let named = learn.iter().find(|l| one.name == l.name || one.name.ends_with(&format!(".{}", l.name)));
             let span = named.map_or(Span::default(), |named| named.span);

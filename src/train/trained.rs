@@ -17,7 +17,8 @@ const PARAMETERS: &str = "parameters";
 /// What has been learnt.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trained {
-    /// The weights and delays of projections, called `NAME.weight` and `NAME.delay`, by target and of each target by source, in canonical units.
+    /// The weights and delays of projections, called `NAME.weight` and `NAME.delay`, by target and of each target by source, and parameters of each cell for
+    /// itself, called as they are; in canonical units.
     pub edges: Vec<PerCell>,
     /// Settings of parameters, such as `hidden.tau=8.5 ms`.
     pub parameters: Vec<String>,
@@ -57,6 +58,16 @@ impl Progress {
 
     fn counts(&self) -> [f64; 4] {
         [self.epochs as f64, f64::from(self.steps), (self.seed >> 32) as f64, (self.seed & 0xffff_ffff) as f64]
+    }
+
+    /// Is there an array of this name?
+    fn has(name: &str) -> bool {
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        name == Progress::PARAMETERS
+            || name
+                .strip_prefix("progress.")
+                .and_then(|rest| rest.split_once('.'))
+                .is_some_and(|(number, list)| is_number(number) && matches!(list, "first" | "second"))
     }
 
     /// Takes an array of this name; false if it is none of a progress.
@@ -123,7 +134,7 @@ impl Trained {
                 let lines: Vec<u8> = values.iter().map(|&byte| byte as u8).collect();
                 let text = String::from_utf8(lines).map_err(|_| wrong(format!("`{name}` is no text")))?;
                 trained.parameters = text.lines().map(String::from).collect();
-            } else if name.ends_with(".weight") || name.ends_with(".delay") {
+            } else if name.contains('.') && !Progress::has(&name) {
                 trained.edges.push(PerCell { name, values: values.into() });
             } else if !trained.progress.get_or_insert_default().take(&name, values) {
                 return Err(wrong(format!("`{name}` are no weights or delays")));

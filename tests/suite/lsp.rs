@@ -553,7 +553,7 @@ fn the_form_of_a_text_is_told() {
 }
 
 /// Words of the models that have a fixed meaning there, or are keys: what they are is the grammar's business.
-const FIXED: &str = "all i i_syn data input loss optimizer surrogate batch epochs test cross_entropy spike_count adam lr slope fast_sigmoid area distance spacing ra amplitude cells channels celsius cm column count delay degree duration dt dv edges index i_clamp \
+const FIXED: &str = "v_pre all i i_syn data input loss optimizer surrogate batch epochs test cross_entropy spike_count adam lr slope fast_sigmoid area distance spacing ra amplitude cells channels celsius cm column count delay degree duration dt dv edges index i_clamp \
     mean method morphology n p per period phase pi poisson probability r_max rate rule sd seed start finish std swc times \
     v weight width torus_radial all_to_all fixed_in_degree fixed_out_degree fixed_total_number one_to_one convolution kernel padding pool pooling schedule cosine floor euler exp_euler \
     cnexp crank_nicolson exact heun rk4 inferior_olive rallpack2 edge_file max_length d_lambda frame last clip delay_lr max first_spike interval iterations starts";

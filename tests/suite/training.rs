@@ -6,8 +6,9 @@ use neuroc::diag::Diagnostic;
 use neuroc::discretize::Carried;
 use neuroc::driver::{self, Checked, CompileOptions, EngineChoice, Experiment, Learner, Lesson, Read};
 use neuroc::engine::native::NativeOptions;
-use neuroc::engine::{EngineError, rustc};
+use neuroc::engine::{Engine, EngineError, rustc};
 use neuroc::hir::{self, Learn, Readout, Sources, SweptNumber};
+use neuroc::interp::Interp;
 use neuroc::simulate::{Loss, RunOptions, Unwatched};
 use neuroc::source::Span;
 use neuroc::step::Surrogate;
@@ -971,6 +972,111 @@ fn digits_are_learnt_on_xla_as_natively() {
         }
         assert!(on_xla[1].0.loss < on_xla[0].0.loss, "{name}: {on_xla:?}");
     }
+}
+
+/// Parameters that each cell has for itself: where all begin alike, their derivatives add up to that in the one that all share, which is PyTorch's.
+#[test]
+fn derivatives_in_what_each_cell_has_add_up() {
+    let own = "param hidden.tau ~ normal(8 ms, 0 ms)\n            param out.tau ~ normal(8 ms, 0 ms)";
+    let text = net_text("v -= 1 mV", "");
+    let alone = checked(&text.replace("param {hidden, out}.tau = tau", own));
+    let shared = checked(&text);
+    let (judge, read) = judge("cross_entropy(spike_count(out))");
+    let carried = Carried { surrogate: Surrogate::FastSigmoid(4.0), detached: false };
+    let weights = ["pixels.hidden.Kick.weight", "hidden.hidden.Kick.weight", "hidden.out.Kick.weight"];
+    let found_of = |checked: &Checked, learn: &[&str], threads, options: &CompileOptions, choice: &dyn Fn() -> _| {
+        let lesson = Lesson {
+            input: ("pixels.x".into(), Span::default()),
+            example: input()[..PIXELS].into(),
+            frame: None,
+            learn: weights.iter().chain(learn).map(|name| Learn::of(name)).collect(),
+            reads: placed(read.clone()),
+            carried,
+            trials: TRIALS,
+            threads,
+            precision: Precision::F64,
+        };
+        let mut learner = Learner::new(checked, options, &lesson, choice).unwrap_or_else(|d| panic!("{d:?}"));
+        let mut all = all_weights().to_vec();
+        all.extend(learner.learnt()[3..].iter().map(|(_, values)| values.clone()));
+        learner.set_learnt(&all);
+        let parameters: Vec<f64> = learner.fitted().iter().map(|one| one.value.unwrap()).collect();
+        learner.gradient(&parameters, &[input()], &mut of_trials(&judge)).unwrap()
+    };
+    let plain = CompileOptions::default();
+    let one = found_of(&shared, &["tau"], 1, &plain, &interp);
+    let mut all: Vec<(&dyn Fn() -> _, usize, CompileOptions)> =
+        vec![(&interp, 1, plain.clone()), (&native, 1, plain.clone()), (&native, 2, plain)];
+    #[cfg(feature = "xla")]
+    let xla = xla();
+    #[cfg(feature = "xla")]
+    all.extend(xla.iter().map(|xla| (xla as &dyn Fn() -> _, 1, for_xla())));
+    let mut first = None;
+    for (choice, threads, options) in &all {
+        let found = found_of(&alone, &["hidden.tau", "out.tau"], *threads, options, choice);
+        let close = |a: f64, b: f64| (a - b).abs() <= 1e-10 * b.abs().max(1e-3);
+        assert!(close(found.loss, one.loss) && found.spikes == one.spikes && found.parameters.is_empty());
+        let [hidden, out] = [&found.edges[3], &found.edges[4]];
+        assert_eq!((hidden.len(), out.len()), (HIDDEN, OUT));
+        let sum: f64 = hidden.iter().chain(out).sum();
+        assert!(close(sum, one.parameters[0]), "{sum} {:?}", one.parameters);
+        assert!(hidden.iter().skip(1).all(|x| (x - hidden[0]).abs() > 1e-6), "{hidden:?}");
+        for (own, shared) in found.edges.iter().zip(&one.edges) {
+            own.iter().zip(shared).for_each(|(a, b)| assert!(close(*a, *b), "{a} {b}"));
+        }
+        match &first {
+            Some(first) if *threads > 1 => assert_eq!(found, *first),
+            Some(_) => {}
+            None => first = Some(found),
+        }
+    }
+}
+
+/// Time constants of each cell learn, with the weights: natively what they learn on XLA, after an interruption what they learn without, and a run takes them.
+#[test]
+fn each_cell_learns_numbers_of_its_own() {
+    let text = std::fs::read_to_string(root().join("examples/digits_direct.neuro")).unwrap();
+    let text = text
+        .replace("    connect pixels", "    param hidden.tau ~ uniform(8 ms, 12 ms)\n    connect pixels")
+        .replace("learn {", "learn hidden.tau = 7.99 .. 12.01 ms\n    learn {")
+        .replace("test = 0.2", "test = 0.9")
+        .replace("batch = 32", "batch = 60");
+    let epochs = |session: &mut Session, count: usize| -> Vec<f64> {
+        (0..count).map(|_| session.epoch(&mut train::Unwatched).unwrap().unwrap().loss).collect()
+    };
+    let begin = || session(&text).unwrap_or_else(|d| panic!("{d:?}"));
+    let mut whole = begin();
+    assert_eq!(whole.count(), 6400 + 1000 + 100);
+    let before = whole.trained().unwrap().edges[2].clone();
+    let losses = epochs(&mut whole, 3);
+    let trained = whole.trained().unwrap();
+    let tau = &trained.edges[2];
+    assert_eq!((tau.name.as_str(), tau.values.len()), ("hidden.tau", 100));
+    assert!(tau.values.iter().all(|tau| (7.99..=12.01).contains(tau)), "{tau:?}");
+    let moved = tau.values.iter().zip(before.values.iter()).filter(|(a, b)| a != b).count();
+    assert!(moved > 50 && tau.values.iter().any(|tau| *tau > 8.1) && losses[2] < losses[0], "{moved} {losses:?}");
+    #[cfg(feature = "xla")]
+    if let Some(xla) = xla() {
+        let on_xla = epochs(&mut session_on_xla(&text, &xla), 3);
+        on_xla.iter().zip(&losses).for_each(|(a, b)| assert!((a - b).abs() < 1e-9 * b, "{on_xla:?} {losses:?}"));
+    }
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("each_cell_learns.npz");
+    let mut first = begin();
+    epochs(&mut first, 2);
+    first.trained().unwrap().write(&path).unwrap();
+    let mut second = begin();
+    second.resume(&Trained::read(&path).unwrap()).unwrap();
+    assert_eq!(epochs(&mut second, 1), losses[2..]);
+    assert_eq!(second.trained().unwrap(), trained);
+    let options = CompileOptions { per_cell: trained.edges.clone(), ..CompileOptions::default() };
+    let compiled = driver::compile(&checked(&text), &options, &mut |_, _, _| {}).unwrap();
+    let experiment = Experiment::new(compiled).unwrap();
+    let field = experiment.program().find_field("hidden.tau").unwrap();
+    let mut run = Interp::new(experiment.compiled.program.clone(), &experiment.setup).unwrap();
+    run.init().unwrap();
+    let mut values = Vec::new();
+    run.read(field, 0..100, &mut values).unwrap();
+    assert_eq!(values, tau.values.to_vec());
 }
 
 /// Weights move in the unit of their synapse, parameters in that which they are written in: Adam's first step is as long as the learning rate.
