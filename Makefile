@@ -95,9 +95,9 @@ package: llvm
 		echo "venv could not be installed; install Python 3.10 or newer with venv by hand, then try again"; exit 1; }
 	@rm -rf $(PYTHON_DIR)/wheels
 	python3 -m venv --clear $(PYTHON_DIR)/venv
-	$(PYTHON_DIR)/venv/bin/pip install --quiet --no-input --only-binary :all: "maturin>=1.9.4,<2" -r python/tests/requirements.txt
+	$(ALONE) $(PYTHON_DIR)/venv/bin/pip install --quiet --no-input --only-binary :all: "maturin>=1.9.4,<2" -r python/tests/requirements.txt
 	$(PYTHON_DIR)/venv/bin/maturin build --profile dev --locked --strip --compatibility linux $(WHEEL_FEATURES) $(MATURIN_FLAGS) --out $(PYTHON_DIR)/wheels
-	$(PYTHON_DIR)/venv/bin/pip install --quiet --no-input --no-deps $(PYTHON_DIR)/wheels/*.whl
+	$(ALONE) $(PYTHON_DIR)/venv/bin/pip install --quiet --no-input --no-deps $(PYTHON_DIR)/wheels/*.whl
 
 # What stands on the user's PYTHONPATH must not hide the packages of an environment.
 ALONE := env -u PYTHONPATH
@@ -111,7 +111,7 @@ DOCS_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))/docs
 SPHINXFLAGS ?= -j 2
 docs:
 	@$(PYTHON_DIR)/venv/bin/python -c 'import neuroc' 2>/dev/null || $(MAKE) --no-print-directory package
-	$(PYTHON_DIR)/venv/bin/pip install --quiet --no-input --only-binary :all: -r docs/requirements.txt
+	$(ALONE) $(PYTHON_DIR)/venv/bin/pip install --quiet --no-input --only-binary :all: -r docs/requirements.txt
 	$(ALONE) NEUROC_BOOK_WORK=$(DOCS_DIR)/work $(PYTHON_DIR)/venv/bin/python -m sphinx -W --keep-going -n -q $(SPHINXFLAGS) -b html \
 		-d $(DOCS_DIR)/doctrees docs $(DOCS_DIR)/html
 	@echo "the book is $(DOCS_DIR)/html/index.html (open it in a browser)"
