@@ -51,6 +51,7 @@ pub use cell::{CellColours, CellFigure, CellPiece, draw_cell, render_cell};
 
 pub(crate) use axis::round_up;
 pub(crate) use panels::{Group, common_parts, groups, parts};
+pub(crate) use rates::bin_of;
 pub(crate) use style::{quantity, unit};
 
 use crate::results::{Found, Pending, ResultsError, RunResult};

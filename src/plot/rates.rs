@@ -27,6 +27,11 @@ pub struct Rate {
     rates: Vec<f64>,
 }
 
+/// The number of the bin of a spike. Its time is that at which its step ends, so a bin has its end, not its beginning.
+pub fn bin_of(t: f64, start: f64, bin: f64) -> usize {
+    (((t - start) / bin - 1e-9).ceil() as usize).saturating_sub(1)
+}
+
 impl Rate {
     /// Counts the spikes within the window; the error says why a bin width cannot be.
     pub fn new(train: &SpikeTrain, window: (f64, f64), bin: Option<f64>) -> Result<Rate, String> {
@@ -42,7 +47,7 @@ impl Rate {
         edges.push(window.1);
         let mut counts = vec![0u64; count];
         for t in train.t.iter().filter(|t| (window.0..=window.1).contains(t)) {
-            counts[(((t - window.0) / bin) as usize).min(count - 1)] += 1;
+            counts[bin_of(*t, window.0, bin).min(count - 1)] += 1;
         }
         let rate = |(k, n): (usize, &u64)| *n as f64 / train.cells as f64 / (1e-3 * (edges[k + 1] - edges[k]));
         let rates = counts.iter().enumerate().map(rate).collect();

@@ -12,7 +12,7 @@
 //! | `panels` | `kind`: `traces` (`lines`: series, column, label, cell), `raster` (`train`), `rate` (`counts` of spikes in bins of `bin` ms, 32 bits) |
 
 use super::thin::{Drawn, Thinned};
-use crate::plot::{Group, common_parts, groups, parts, quantity, round_up, unit};
+use crate::plot::{Group, bin_of, common_parts, groups, parts, quantity, round_up, unit};
 use crate::results::{Series, SpikeTrain, spread};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
@@ -183,7 +183,7 @@ impl Payload<'_> {
         let mut counts = vec![0u32; ((span / bin - 1e-9).ceil() as usize).max(1)];
         let last = counts.len() - 1;
         for t in &train.t {
-            counts[(((t - window.0) / bin) as usize).min(last)] += 1;
+            counts[bin_of(*t, window.0, bin).min(last)] += 1;
         }
         let counts: Vec<u8> = counts.iter().flat_map(|n| n.to_le_bytes()).collect();
         self.panels.push(json!({
