@@ -25,7 +25,9 @@ use crate::ode::{self, Kind, Model, Node, NodeId, ParamId, PerCell};
 use crate::passes::{self, Keep};
 #[cfg(feature = "xla")]
 use crate::simulate::trials::Device;
-use crate::simulate::trials::{self, Both, Given, Host, Net, Origin, Route, Runner, Slopes, Spiking, Tract, Update};
+use crate::simulate::trials::{
+    self, Both, Given, Host, Net, Origin, Route, Runner, Settling, Slopes, Spiking, Tract, Update,
+};
 use crate::simulate::{self, Loss, Shared};
 use crate::source::Span;
 use crate::step::{self, FieldId, FieldKind, OpKind, Program, Role, Source, SpaceKind, Verified};
@@ -389,6 +391,7 @@ impl Prepared {
         }
         let mut numbers = numbers(&model, &routes_learn);
         let mut cells = Vec::new();
+        let learn = fitted.iter().chain(of_cells.iter().map(|(one, _)| one)).map(|one| one.param).collect();
         for (one, range) in of_cells {
             let is_named = |learn: &&Learn| one.name == learn.name || one.name.ends_with(&format!(".{}", learn.name));
             let place = lesson.learn.iter().find(is_named).map_or(Span::default(), |learn| learn.span);
@@ -406,7 +409,6 @@ impl Prepared {
         }
         let input = model.params.iter().zip(0..).find(|(p, _)| p.name == input).map(|(_, at)| ParamId(at));
         let input = input.ok_or_else(|| internal("what samples give is no parameter"))?;
-        let learn = fitted.iter().map(|one| one.param).collect();
         let followers = Followers::new(&model, programs.there(), &net, (input, learn), &whole)?;
         if net.given.of.is_none() && !followers.of_samples() {
             let (name, span) = &lesson.input;
@@ -493,12 +495,13 @@ impl Learner {
         &self.ranges
     }
 
-    /// Lets weights live where steps are taken, if a device takes them and each is the weight of one edge, in a canonical unit. A function that `update` makes moves them, and
-    /// the lists that are remembered of them begin at 0.
+    /// Lets weights live where steps are taken, if a device takes them and each is the weight of one edge. A function that `update` makes moves
+    /// them, and the lists that are remembered of them begin at 0.
     pub fn settle(&mut self, lists: usize, update: Update<'_>) -> Result<(), EngineError> {
-        let alone = |one: &&Numbers| one.which == Which::Weights && one.same.is_empty() && one.unit == 1.0;
-        let routes: Vec<(usize, [f64; 2])> =
-            (self.numbers.iter().filter(alone)).map(|one| (one.of, [one.range.low, one.range.high])).collect();
+        let alone = |one: &&Numbers| one.which == Which::Weights && one.same.is_empty();
+        let settling =
+            |one: &Numbers| Settling { route: one.of, range: [one.range.low, one.range.high], unit: one.unit };
+        let routes: Vec<Settling> = self.numbers.iter().filter(alone).map(settling).collect();
         let routes = self.runner.settle(&self.net, &routes, lists, update)?;
         let is_there = |one: &Numbers| one.which == Which::Weights && routes.contains(&one.of);
         let numbers = self.numbers.iter().enumerate().filter(|(_, one)| is_there(one));
@@ -566,7 +569,7 @@ impl Learner {
             }
             let tract = &mut self.net.routes[*of].tract;
             match which {
-                Which::Weights | Which::Cells => tract.change(in_units),
+                Which::Cells | Which::Weights => tract.change(in_units),
                 Which::Delays => tract.change_delays(|steps| {
                     steps.iter_mut().for_each(|steps| *steps *= dt);
                     change(at, steps);

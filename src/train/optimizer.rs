@@ -282,7 +282,10 @@ pub fn update(how: Optimizer, clips: bool, held: &[Held]) -> Function {
         })
         .collect();
     let slopes: Vec<Value> = (slopes.into_iter().zip(held).zip(&masks))
-        .map(|((slopes, one), mask)| one.filled(&mut b, slopes, *mask))
+        .map(|((slopes, one), mask)| {
+            let filled = one.filled(&mut b, slopes, *mask);
+            one.times(&mut b, filled, one.unit)
+        })
         .collect();
     let scale = clips.then(|| {
         let [most, mut squares] = [numbers[Rates::<()>::COUNT], numbers[Rates::<()>::COUNT + 1]];
@@ -308,12 +311,15 @@ pub fn update(how: Optimizer, clips: bool, held: &[Held]) -> Function {
             slopes = b.multiply(slopes, scale);
         }
         let rates = Rates::from(std::array::from_fn(|at| everywhere(&mut b, numbers[at])));
+        let mut lists = lists.clone();
+        lists[0] = one.times(&mut b, lists[0], 1.0 / one.unit);
         let mut moved = match (how, &lists[..]) {
             (Optimizer::Sgd { .. }, &[x, first]) => sgd(&mut b, &rates, [x, slopes, first]).to_vec(),
             (Optimizer::Adam { .. }, &[x, first, second]) => adam(&mut b, &rates, [x, slopes, first, second]).to_vec(),
             (how, lists) => panic!("{how:?} remembers other than {} lists", lists.len() - 1),
         };
-        let held = one.held(&mut b, moved[0]);
+        let moved_there = one.times(&mut b, moved[0], one.unit);
+        let held = one.held(&mut b, moved_there);
         moved[0] = one.only(&mut b, held, *mask);
         results.extend(moved);
     }

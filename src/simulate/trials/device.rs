@@ -7,7 +7,7 @@
 //! where a third call moves them.
 
 use super::given::{self, Brought, brought};
-use super::{Both, Held, Net, OfEdges, Origin, Readout, Runner, Settled, Slopes, Update};
+use super::{Both, Held, Net, OfEdges, Origin, Readout, Runner, Settled, Settling, Slopes, Update};
 use crate::codegen::plan::Plan;
 use crate::codegen::stablehlo::{self as hlo, Course, Form, Kind, Slot, Trial};
 use crate::engine::course::Direction;
@@ -299,16 +299,17 @@ impl Runner for Device {
     fn settle(
         &mut self,
         net: &Net,
-        routes: &[(usize, [f64; 2])],
+        routes: &[Settling],
         lists: usize,
         update: Update<'_>,
     ) -> Result<Vec<usize>, EngineError> {
         let (mut own, mut held, mut masks) = (Vec::new(), Vec::new(), Vec::new());
-        for &(route, range) in routes {
+        for settling in routes {
+            let route = settling.route;
             let tract = &net.routes[route].tract;
             let there = self.forward.argument(Trial::Carried(route as u32));
             let finds = self.back.finds(Trial::Weights(route as u32));
-            let Some((array, mask)) = there.filter(|_| finds).and_then(|ty| Held::of(tract, ty, range)) else {
+            let Some((array, mask)) = there.filter(|_| finds).and_then(|ty| Held::of(tract, ty, settling)) else {
                 continue;
             };
             own.push(route);

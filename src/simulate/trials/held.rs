@@ -4,7 +4,7 @@
 //! Never true here: how they move is known, or a place without an edge gets a number.
 
 use super::{Net, Tract};
-use crate::codegen::stablehlo::builder::{Builder, Compare, Function, Literal, TensorType, Value};
+use crate::codegen::stablehlo::builder::{Binary, Builder, Compare, Function, Literal, TensorType, Value};
 use crate::engine::EngineError;
 
 /// Which places of an array stand for no edge. There stands 0.
@@ -27,6 +27,8 @@ pub struct Held {
     pub gaps: Gaps,
     /// The least and the most that a number may be.
     pub range: [f64; 2],
+    /// What one of the unit in which a number moves is in that of the array.
+    pub unit: f64,
 }
 
 impl Held {
@@ -67,6 +69,15 @@ impl Held {
         }
     }
 
+    /// Values times a number that is one where their unit is that of the array.
+    pub fn times(&self, b: &mut Builder, values: Value, by: f64) -> Value {
+        if by == 1.0 {
+            return values;
+        }
+        let by = b.constant(Literal::Real(by), self.ty.element, &self.ty.dims);
+        b.binary(Binary::Multiply, values, by)
+    }
+
     /// Values of which those that have left the range are back at its end.
     pub fn held(&self, b: &mut Builder, mut values: Value) -> Value {
         for (end, beyond) in self.range.into_iter().zip([Compare::Lt, Compare::Gt]) {
@@ -80,15 +91,27 @@ impl Held {
     }
 
     /// What edges carry, an array of this type, if each place is the weight of one edge that learns for itself; with the mask, if it has one.
-    pub fn of(tract: &Tract, ty: &TensorType, range: [f64; 2]) -> Option<(Held, Option<Vec<bool>>)> {
+    pub fn of(tract: &Tract, ty: &TensorType, route: &Settling) -> Option<(Held, Option<Vec<bool>>)> {
         let filled = tract.filled()?;
         let gaps = match (tract.are_matrices(), filled.iter().all(|there| *there)) {
             (false, _) => Gaps::Last,
             (true, true) => Gaps::None,
             (true, false) => Gaps::Masked,
         };
-        Some((Held { ty: ty.clone(), gaps, range }, (gaps == Gaps::Masked).then_some(filled)))
+        let Settling { range, unit, .. } = *route;
+        Some((Held { ty: ty.clone(), gaps, range, unit }, (gaps == Gaps::Masked).then_some(filled)))
     }
+}
+
+/// A route whose weights may live where steps are taken.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settling {
+    /// Its number.
+    pub route: usize,
+    /// The least and the most that a weight may be.
+    pub range: [f64; 2],
+    /// What one of the unit in which it moves is in canonical units.
+    pub unit: f64,
 }
 
 /// Makes the function that moves arrays.

@@ -19,7 +19,7 @@ mod tract;
 
 #[cfg(feature = "xla")]
 pub use device::{Device, kinds};
-pub use held::{Gaps, Held, Settled, Update};
+pub use held::{Gaps, Held, Settled, Settling, Update};
 pub use host::Host;
 pub use number::Number;
 pub use rows::Rows;
@@ -151,12 +151,12 @@ pub trait Runner: Send {
     /// Gives a parameter that is the same for all cells another value, in the program of each direction that has it.
     fn set_uniform(&mut self, forward: Option<FieldId>, back: Option<FieldId>, value: f64) -> Result<(), EngineError>;
 
-    /// Lets weights live where steps are taken, of those of these routes that can, each between its ends; `lists` lists are remembered of each, which begin at 0.
+    /// Lets weights live where steps are taken, of those of these routes that can; `lists` lists are remembered of each, which begin at 0.
     /// From then on slopes tell nothing of them, and the net's own are out of date. The answer are the routes.
     fn settle(
         &mut self,
         _net: &Net,
-        _routes: &[(usize, [f64; 2])],
+        _routes: &[Settling],
         _lists: usize,
         _update: Update<'_>,
     ) -> Result<Vec<usize>, EngineError> {
