@@ -544,9 +544,9 @@ fn gradients_of_delays_are_those_of_jax() {
         let engines: [(&dyn Fn() -> _, usize); 4] = [(&interp, 1), (&native, 1), (&native, 2), (&native, 5)];
         let found = engines.map(|(choice, threads)| found_by(choice, &CompileOptions::default(), threads));
         assert!(found.iter().all(|other| *other == found[0]), "{case}");
-        let mut all = found[..1].to_vec();
+        let all = found[..1].to_vec();
         #[cfg(feature = "xla")]
-        all.extend(xla().map(|xla| found_by(&xla, &for_xla(), 1)));
+        let all: Vec<_> = all.into_iter().chain(xla().map(|xla| found_by(&xla, &for_xla(), 1))).collect();
         for found in all {
             let close = |a: f64, b: f64| (a - b).abs() <= 1e-10 * b.abs().max(1e-3);
             assert_eq!(found.spikes, case["spikes"].as_u64().unwrap());
@@ -1005,12 +1005,12 @@ fn derivatives_in_what_each_cell_has_add_up() {
     };
     let plain = CompileOptions::default();
     let one = found_of(&shared, &["tau"], 1, &plain, &interp);
-    let mut all: Vec<(&dyn Fn() -> _, usize, CompileOptions)> =
+    let all: Vec<(&dyn Fn() -> _, usize, CompileOptions)> =
         vec![(&interp, 1, plain.clone()), (&native, 1, plain.clone()), (&native, 2, plain)];
     #[cfg(feature = "xla")]
     let xla = xla();
     #[cfg(feature = "xla")]
-    all.extend(xla.iter().map(|xla| (xla as &dyn Fn() -> _, 1, for_xla())));
+    let all: Vec<_> = all.into_iter().chain(xla.iter().map(|xla| (xla as &dyn Fn() -> _, 1, for_xla()))).collect();
     let mut first = None;
     for (choice, threads, options) in &all {
         let found = found_of(&alone, &["hidden.tau", "out.tau"], *threads, options, choice);
@@ -1732,7 +1732,7 @@ fn gradients_of_what_numbers_bring_are_those_of_pytorch() {
     assert_eq!(cases.len(), 2);
     let plain = CompileOptions::default;
     let (double, single) = (Precision::F64, Precision::F32);
-    let mut all: Vec<(&dyn Fn() -> _, usize, Precision, CompileOptions)> = vec![
+    let all: Vec<(&dyn Fn() -> _, usize, Precision, CompileOptions)> = vec![
         (&interp, 1, double, plain()),
         (&native, 1, double, plain()),
         (&native, 2, double, plain()),
@@ -1741,7 +1741,9 @@ fn gradients_of_what_numbers_bring_are_those_of_pytorch() {
     #[cfg(feature = "xla")]
     let xla = xla();
     #[cfg(feature = "xla")]
-    all.extend(xla.iter().map(|xla| (xla as &dyn Fn() -> _, 1, double, for_xla())));
+    let own = xla.iter().map(|xla| (xla as &dyn Fn() -> _, 1, double, for_xla()));
+    #[cfg(feature = "xla")]
+    let all: Vec<_> = all.into_iter().chain(own).collect();
     for case in cases {
         let numbers =
             |key: &str| -> Vec<f64> { case[key].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect() };
