@@ -98,7 +98,8 @@
 //! - **Only the interpreter runs all of the step IR.** What no plan is made of so far is refused with the reason where it is planned
 //!   (`refuse.rs`, `deliveries.rs`, `remember.rs` and `trees.rs` in `src/codegen/plan/`). Crates refuse bf16
 //!   (`src/codegen/rust/`), checkpoints events on their way on devices, and histories
-//!   (`src/simulate/checkpoint.rs`), learning branched cells, synapses that remember, graded ones that pass on what cells compute, and on devices delays
+//!   (`src/simulate/checkpoint.rs`), learning branched cells, synapses that remember, graded ones that pass on what cells compute, and on
+//!   devices many cells whose delays learn between wide bounds
 //!   (`src/driver/training.rs`), gradients, artefacts and crates potentials (`src/driver/gradient.rs`, `src/artefact.rs`, `src/driver/experiment.rs`).
 //! - **Validity is a value.** Only [`step::verify`] makes a [`step::Verified`], and only that reaches interpreter and plan. In debug
 //!   builds the verifier runs after every pass.
@@ -280,7 +281,7 @@
 //! | what edges see of places, junctions and electrodes of branched cells | `look` in `src/discretize/mod.rs`, `src/ode/build/cables.rs`; `seen_by_edges` in `src/ode/mod.rs` | `tests/suite/cables.rs` |
 //! | which compartment a synapse of a section gets | `spread` in `src/simulate/edges.rs` | `tests/suite/cables.rs` |
 //! | synapses that remember | `src/hir/plasticity.rs`, `src/ode/build/plasticity.rs`, `src/ode/dendrite.rs`, `src/discretize/plasticity.rs` | `tests/suite/plasticity.rs` |
-//! | graded synapses | `src/hir/graded.rs`, `sender` in `src/hir/projection.rs`, `src/discretize/graded.rs` | `tests/errors/graded_*`, `tests/suite/graded.rs` |
+//! | graded synapses | `src/hir/graded.rs`, `sender` in `src/hir/projection.rs`, `src/discretize/graded.rs`; where networks learn `src/simulate/trials/given.rs` | `tests/errors/graded_*`, `tests/suite/graded.rs` |
 //! | what modulates synapses | `modulation` in `src/hir/projection.rs`, `modulators` in `src/ode/build/events.rs`, `modulate` in `src/discretize/plasticity.rs` | `tests/errors/modulator_*`, `tests/suite/plasticity.rs` |
 //! | what a synapse is, which receptor a line means | `src/hir/synapse.rs`, `src/hir/projection.rs` | `tests/errors/synapse_*`, `tests/suite/events.rs` |
 //! | what arriving events add, and when | `src/ode/build/events.rs`, `arrivals` and `jump` in `src/discretize/mod.rs` | `tests/suite/events.rs` |

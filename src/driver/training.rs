@@ -229,8 +229,17 @@ struct OfProjection {
 enum Which {
     Weights,
     Delays,
-    /// Those of the cells of a population.
-    Cells,
+}
+
+/// What numbers that learn are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// The weights of a projection.
+    Weights(usize),
+    /// Its delays.
+    Delays(usize),
+    /// What each cell has: the number among [`Learner::cells`].
+    Cells(usize),
 }
 
 /// Numbers that learn, each for itself: one for each edge of a projection, or for all that share a kernel; or one for each cell.
@@ -238,11 +247,9 @@ enum Which {
 struct Numbers {
     /// `a.b.Kick.weight`, `hidden.tau`.
     name: String,
-    /// The projection, or the number among what cells have.
-    of: usize,
+    of: Of,
     /// The other projections that have the same: those to the other places of which a target gets the largest.
     same: Vec<usize>,
-    which: Which,
     range: Range,
     /// What one of the unit that they are written in is in canonical units: they move in that.
     unit: f64,
@@ -391,17 +398,13 @@ impl Prepared {
         }
         let mut numbers = numbers(&model, &routes_learn);
         let mut cells = Vec::new();
-        let learn = fitted.iter().chain(of_cells.iter().map(|(one, _)| one)).map(|one| one.param).collect();
         for (one, range) in of_cells {
-            let is_named = |learn: &&Learn| one.name == learn.name || one.name.ends_with(&format!(".{}", learn.name));
-            let place = lesson.learn.iter().find(is_named).map_or(Span::default(), |learn| learn.span);
             let own = of_each_cell(&one, range, programs.there(), &net);
-            let own = own.map_err(|errors| errors.into_iter().map(|d| at(place, d)).collect::<Vec<_>>())?;
+            let own = own.map_err(|d| vec![at(place_of(&lesson.learn, &one.name), d)])?;
             numbers.push(Numbers {
                 name: one.name,
-                of: cells.len(),
+                of: Of::Cells(cells.len()),
                 same: Vec::new(),
-                which: Which::Cells,
                 range,
                 unit: units::scale(1.0, one.unit.exponent),
             });
@@ -409,6 +412,7 @@ impl Prepared {
         }
         let input = model.params.iter().zip(0..).find(|(p, _)| p.name == input).map(|(_, at)| ParamId(at));
         let input = input.ok_or_else(|| internal("what samples give is no parameter"))?;
+        let learn = fitted.iter().map(|one| one.param).collect();
         let followers = Followers::new(&model, programs.there(), &net, (input, learn), &whole)?;
         if net.given.of.is_none() && !followers.of_samples() {
             let (name, span) = &lesson.input;
@@ -429,7 +433,7 @@ impl Prepared {
                 return refused(format!("`{}` cannot learn: nothing that is read out depends on it", one.name));
             }
         }
-        let of_cells = self.numbers.iter().filter(|one| one.which == Which::Cells);
+        let of_cells = self.numbers.iter().filter(|one| matches!(one.of, Of::Cells(_)));
         for (one, fields) in of_cells.zip(&self.net.gradients[self.moved.len()..]) {
             if fields.is_empty() {
                 return refused(format!("`{}` cannot learn: nothing that is read out depends on it", one.name));
@@ -498,12 +502,15 @@ impl Learner {
     /// Lets weights live where steps are taken, if a device takes them and each is the weight of one edge. A function that `update` makes moves
     /// them, and the lists that are remembered of them begin at 0.
     pub fn settle(&mut self, lists: usize, update: Update<'_>) -> Result<(), EngineError> {
-        let alone = |one: &&Numbers| one.which == Which::Weights && one.same.is_empty();
-        let settling =
-            |one: &Numbers| Settling { route: one.of, range: [one.range.low, one.range.high], unit: one.unit };
-        let routes: Vec<Settling> = self.numbers.iter().filter(alone).map(settling).collect();
+        let settling = |one: &Numbers| match one.of {
+            Of::Weights(route) if one.same.is_empty() => {
+                Some(Settling { route, range: [one.range.low, one.range.high], unit: one.unit })
+            }
+            Of::Weights(_) | Of::Delays(_) | Of::Cells(_) => None,
+        };
+        let routes: Vec<Settling> = self.numbers.iter().filter_map(settling).collect();
         let routes = self.runner.settle(&self.net, &routes, lists, update)?;
-        let is_there = |one: &Numbers| one.which == Which::Weights && routes.contains(&one.of);
+        let is_there = |one: &Numbers| matches!(one.of, Of::Weights(route) if routes.contains(&route));
         let numbers = self.numbers.iter().enumerate().filter(|(_, one)| is_there(one));
         self.settled = numbers.map(|(number, _)| number).collect();
         Ok(())
@@ -526,9 +533,10 @@ impl Learner {
         let Some(settled) = self.runner.settled() else { return Ok(remembered) };
         for &number in &self.settled {
             let one = &self.numbers[number];
-            let mut lists = settled.bring_down(&self.net, one.of)?.into_iter();
+            let Of::Weights(route) = one.of else { continue };
+            let mut lists = settled.bring_down(&self.net, route)?.into_iter();
             let weights = lists.next().unwrap_or_default();
-            self.net.routes[one.of].tract.change(|own| {
+            self.net.routes[route].tract.change(|own| {
                 own.copy_from_slice(&weights);
                 // The end of a range may be rounded on a device.
                 one.range.hold(own);
@@ -543,7 +551,9 @@ impl Learner {
         let Some(settled) = self.runner.settled() else { return Ok(()) };
         let all = remembered.iter().filter(|(number, _)| self.settled.contains(number));
         for (&number, lists) in all {
-            settled.bring_up(&self.net, self.numbers[number].of, lists)?;
+            if let Of::Weights(route) = self.numbers[number].of {
+                settled.bring_up(&self.net, route, lists)?;
+            }
         }
         Ok(())
     }
@@ -552,7 +562,7 @@ impl Learner {
     /// delays in ms, parameters in the units that they are written in. What leaves its range is brought back to its end.
     pub fn change(&mut self, mut change: impl FnMut(usize, &mut [f64])) {
         let dt = self.model.dt;
-        for (at, Numbers { of, same, which, range, unit, .. }) in self.numbers.iter().enumerate() {
+        for (at, Numbers { of, same, range, unit, .. }) in self.numbers.iter().enumerate() {
             if self.settled.contains(&at) {
                 continue;
             }
@@ -562,23 +572,24 @@ impl Learner {
                 values.iter_mut().for_each(|x| *x *= unit);
                 range.hold(values);
             };
-            if *which == Which::Cells {
-                in_units(&mut self.cells[*of].values);
-                self.cells[*of].tell(&mut self.net);
-                continue;
-            }
-            let tract = &mut self.net.routes[*of].tract;
-            match which {
-                Which::Cells | Which::Weights => tract.change(in_units),
-                Which::Delays => tract.change_delays(|steps| {
+            match *of {
+                Of::Weights(route) => {
+                    let tract = &mut self.net.routes[route].tract;
+                    tract.change(in_units);
+                    if !same.is_empty() {
+                        let weights = tract.weights();
+                        same.iter().for_each(|&other| self.net.routes[other].tract.set_weights(&weights));
+                    }
+                }
+                Of::Delays(route) => self.net.routes[route].tract.change_delays(|steps| {
                     steps.iter_mut().for_each(|steps| *steps *= dt);
                     change(at, steps);
                     steps.iter_mut().for_each(|ms| *ms /= dt);
                 }),
-            }
-            if !same.is_empty() {
-                let weights = tract.weights();
-                same.iter().for_each(|&other| self.net.routes[other].tract.set_weights(&weights));
+                Of::Cells(number) => {
+                    in_units(&mut self.cells[number].values);
+                    self.cells[number].tell(&mut self.net);
+                }
             }
         }
     }
@@ -586,33 +597,33 @@ impl Learner {
     /// What learns of edges and cells: weights (`a.b.Kick.weight`) and delays in ms (`a.b.Kick.delay`) in the order of the edges: by target, and of each target by
     /// source; of edges that share a kernel its numbers; parameters of cells in canonical units. What has settled is as it was fetched last.
     pub fn learnt(&self) -> Vec<(&str, Vec<f64>)> {
-        let tract = |one: &Numbers| &self.net.routes[one.of].tract;
-        let values = |one: &Numbers| match one.which {
-            Which::Weights => tract(one).weights(),
-            Which::Delays => tract(one).moved_delays().into_iter().map(|steps| steps * self.model.dt).collect(),
-            Which::Cells => self.cells[one.of].values.clone(),
+        let tract = |route: usize| &self.net.routes[route].tract;
+        let values = |one: &Numbers| match one.of {
+            Of::Weights(route) => tract(route).weights(),
+            Of::Delays(route) => tract(route).moved_delays().into_iter().map(|steps| steps * self.model.dt).collect(),
+            Of::Cells(number) => self.cells[number].values.clone(),
         };
         self.numbers.iter().map(|one| (one.name.as_str(), values(one))).collect()
     }
 
     /// Are these, of what [`Learner::learnt`] lists, delays?
     pub fn are_delays(&self, number: usize) -> bool {
-        self.numbers.get(number).is_some_and(|one| one.which == Which::Delays)
+        self.numbers.get(number).is_some_and(|one| matches!(one.of, Of::Delays(_)))
     }
 
     /// Gives what learns of edges and cells values, as [`Learner::learnt`] lists them.
     pub fn set_learnt(&mut self, all: &[Vec<f64>]) {
         for (one, values) in self.numbers.iter().zip(all) {
             one.same.iter().for_each(|&other| self.net.routes[other].tract.set_weights(values));
-            match one.which {
-                Which::Weights => self.net.routes[one.of].tract.set_weights(values),
-                Which::Delays => {
+            match one.of {
+                Of::Weights(route) => self.net.routes[route].tract.set_weights(values),
+                Of::Delays(route) => {
                     let steps: Vec<f64> = values.iter().map(|ms| ms / self.model.dt).collect();
-                    self.net.routes[one.of].tract.set_delays(&steps);
+                    self.net.routes[route].tract.set_delays(&steps);
                 }
-                Which::Cells => {
-                    self.cells[one.of].values.clone_from(values);
-                    self.cells[one.of].tell(&mut self.net);
+                Of::Cells(number) => {
+                    self.cells[number].values.clone_from(values);
+                    self.cells[number].tell(&mut self.net);
                 }
             }
         }
@@ -620,9 +631,9 @@ impl Learner {
 
     /// Values in the order of gradients, for what has this number in [`Learner::learnt`], in the order of the edges.
     pub fn in_order(&self, number: usize, values: &[f64]) -> Vec<f64> {
-        match self.numbers.get(number) {
-            Some(one) if one.which == Which::Cells => values.to_vec(),
-            Some(one) => self.net.routes[one.of].tract.in_order(values),
+        match self.numbers.get(number).map(|one| one.of) {
+            Some(Of::Weights(route) | Of::Delays(route)) => self.net.routes[route].tract.in_order(values),
+            Some(Of::Cells(_)) => values.to_vec(),
             None => Vec::new(),
         }
     }
@@ -649,25 +660,21 @@ impl Learner {
         self.set(parameters, input)?;
         let Slopes { loss, mut edges, parameters: of, spikes } = self.runner.slopes(&self.net, input, loss)?;
         let dt = self.model.dt;
-        let slopes = |one: &Numbers| {
-            if one.which == Which::Cells {
-                // What every trial contributes.
-                let (values, cells) = (&of[self.moved.len() + one.of], self.cells[one.of].values.len());
-                let of_cell = |cell: usize| values.iter().skip(cell).step_by(cells).sum::<f64>() * one.unit;
-                return (0..cells).map(of_cell).collect();
-            }
-            let of = &mut edges[one.of];
-            match one.which {
-                Which::Cells => Vec::new(),
-                Which::Weights => {
-                    let mut all = std::mem::take(&mut of.weights);
-                    for &other in &one.same {
-                        all.iter_mut().zip(&edges[other].weights).for_each(|(sum, slope)| *sum += slope);
-                    }
-                    all.iter_mut().for_each(|slope| *slope *= one.unit);
-                    all
+        let slopes = |one: &Numbers| match one.of {
+            Of::Weights(route) => {
+                let mut all = std::mem::take(&mut edges[route].weights);
+                for &other in &one.same {
+                    all.iter_mut().zip(&edges[other].weights).for_each(|(sum, slope)| *sum += slope);
                 }
-                Which::Delays => of.delays.iter().map(|per_step| per_step / dt).collect(),
+                all.iter_mut().for_each(|slope| *slope *= one.unit);
+                all
+            }
+            Of::Delays(route) => edges[route].delays.iter().map(|per_step| per_step / dt).collect(),
+            Of::Cells(number) => {
+                // What every trial contributes.
+                let (values, cells) = (&of[self.moved.len() + number], self.cells[number].values.len());
+                let of_cell = |cell: usize| values.iter().skip(cell).step_by(cells).sum::<f64>() * one.unit;
+                (0..cells).map(of_cell).collect()
             }
         };
         let edges = self.numbers.iter().map(slopes).collect();
@@ -1068,7 +1075,7 @@ fn learnt(model: &Model, learn: &[Learn], input: &(String, Span)) -> Result<Lear
             Some(named) => named_projection(model, one, named).and_then(|number| {
                 let (projection, known) = (&model.projections[number], &mut learns[number]);
                 let (known, range) = match named.1 {
-                    Which::Weights | Which::Cells => (&mut known.weight, weight_range(projection, one)),
+                    Which::Weights => (&mut known.weight, weight_range(projection, one)),
                     Which::Delays => (&mut known.delay, delay_range(model, projection, one)),
                 };
                 match known.replace(range?) {
@@ -1089,10 +1096,24 @@ fn learnt(model: &Model, learn: &[Learn], input: &(String, Span)) -> Result<Lear
     let given = given(model, input).unwrap_or_default();
     if parameters.iter().any(|(one, _)| one.name == given) {
         let d = Diagnostic::without_place(Code::BadTarget, format!("samples give `{given}`, so that it cannot learn"));
-        return Err(vec![at(input.1, d)]);
+        return Err(vec![at(place_of(learn, &given), d)]);
+    }
+    for (one, _) in &parameters {
+        let alone = BTreeSet::from([one.param]);
+        if let Some((_, p, _)) = model.graded().find(|(.., graded)| follows(model, graded.sent, &alone)) {
+            let d = Diagnostic::without_place(Code::Unsupported, format!("`{}` cannot learn", one.name));
+            let d = d.note(format!("what the graded synapses of `{}` pass on depends on it", p.name));
+            return Err(vec![at(place_of(learn, &one.name), d)]);
+        }
     }
     let (cells, parameters) = parameters.into_iter().partition(|(one, _)| one.value.is_none());
     Ok(Learnt { projections: learns, parameters, cells })
+}
+
+/// Where it stands that something of this full name learns.
+fn place_of(learn: &[Learn], name: &str) -> Span {
+    let named = learn.iter().find(|one| name == one.name || name.ends_with(&format!(".{}", one.name)));
+    named.map_or(Span::default(), |named| named.span)
 }
 
 /// The projection that a name of something that learns names, and what of it.
@@ -1133,7 +1154,6 @@ impl Which {
         match self {
             Which::Weights => "weight",
             Which::Delays => "delay",
-            Which::Cells => "parameter",
         }
     }
 }
@@ -1253,13 +1273,16 @@ fn begins_in(one: &Fitted, range: Range, value: f64) -> Result<(), Diagnostic> {
 }
 
 /// A parameter that each cell has for itself, as the cells of a trial begin.
-fn of_each_cell(one: &Fitted, range: Range, program: &Program, net: &Net) -> Result<OfCells, Vec<Diagnostic>> {
+fn of_each_cell(one: &Fitted, range: Range, program: &Program, net: &Net) -> Result<OfCells, Diagnostic> {
     let field = program.bound(Source::Param(one.param.0));
     let begin = net.begin.iter().position(|(both, _)| Some(both.forward) == field);
-    let Some(begin) = begin else { return refused(format!("`{}` cannot learn: no step reads it", one.name)) };
+    let Some(begin) = begin else {
+        let message = format!("`{}` cannot learn: no step reads it", one.name);
+        return Err(Diagnostic::without_place(Code::Unsupported, message));
+    };
     let (_, all) = &net.begin[begin];
     let values = all[..all.len() / net.trials.max(1)].to_vec();
-    values.iter().try_for_each(|&value| begins_in(one, range, value)).map_err(|d| vec![d])?;
+    values.iter().try_for_each(|&value| begins_in(one, range, value))?;
     Ok(OfCells { begin, values })
 }
 
@@ -1270,11 +1293,11 @@ fn numbers(model: &Model, learns: &[OfProjection]) -> Vec<Numbers> {
         both.map(|(which, range)| {
             let (name, range) = (format!("{}.{}", p.name, which.key()), range?);
             let same = model.same(projection).filter(|&other| other != projection).collect();
-            let unit = match which {
-                Which::Weights => units::scale(1.0, p.unit.exponent),
-                Which::Delays | Which::Cells => 1.0,
+            let (of, unit) = match which {
+                Which::Weights => (Of::Weights(projection), units::scale(1.0, p.unit.exponent)),
+                Which::Delays => (Of::Delays(projection), 1.0),
             };
-            Some(Numbers { name, of: projection, same, which, range, unit })
+            Some(Numbers { name, of, same, range, unit })
         })
     };
     let all = model.projections.iter().zip(learns).enumerate();
@@ -1332,14 +1355,18 @@ fn idle(
             reached[there] |= reached[here];
         }
     }
-    let idle = numbers(model, learns).into_iter().filter(|one| !reached[model.projections[one.of].to]);
-    let errors: Vec<Diagnostic> = idle
-        .map(|one| {
-            let (of, what) = (&model.projections[one.of].name, one.which.key());
-            let message = format!("the {what}s of `{of}` cannot learn: nothing that is read out depends on them");
-            let named = learn.iter().find(|l| one.name == l.name || one.name.ends_with(&format!(".{}", l.name)));
-            let span = named.map_or(Span::default(), |named| named.span);
-            at(span, Diagnostic::without_place(Code::BadTarget, message))
+    let errors: Vec<Diagnostic> = numbers(model, learns)
+        .into_iter()
+        .filter_map(|one| {
+            let (projection, what) = match one.of {
+                Of::Weights(projection) => (projection, Which::Weights.key()),
+                Of::Delays(projection) => (projection, Which::Delays.key()),
+                Of::Cells(_) => return None,
+            };
+            let p = &model.projections[projection];
+            let message = format!("the {what}s of `{}` cannot learn: nothing that is read out depends on them", p.name);
+            let d = Diagnostic::without_place(Code::BadTarget, message);
+            (!reached[p.to]).then(|| at(place_of(learn, &one.name), d))
         })
         .collect();
     if errors.is_empty() { Ok(()) } else { Err(errors) }

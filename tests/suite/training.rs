@@ -690,13 +690,13 @@ fn trials_are_runs() {
     let out = "connect hidden -> out via Kick";
     let more = |line: &str| format!("{line}\n            {out}");
     let analog = format!(
-        "cell Light {{ param v: mV = 0.5 mV }}
+        "cell Light {{ param x = 0.5; let v = x * 1 mV }}
         synapse Analog {{ sum s(weight: nA) = weight * v_pre / 1 mV; current i = -s }}
         {synapse}"
     );
     let light = format!(
         "population light: Light[3]
-            param light.v = 0.4 mV * (1 + index)
+            param light.x = 0.4 * (1 + index)
             connect light -> hidden via Analog {{ rule = all_to_all; weight ~ uniform(0 nA, 0.2 nA) }}
             {out}"
     );

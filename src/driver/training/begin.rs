@@ -5,7 +5,7 @@
 //! Never true here: a value is computed that stays what it was.
 
 use super::{Whole, internal};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::Diagnostic;
 use crate::engine::EngineError;
 use crate::ode::{self, Model, Node, NodeId, ParamId, StateId};
 use crate::simulate::trials::Net;
@@ -93,11 +93,6 @@ impl Followers {
         };
         for (_, p, graded) in model.graded() {
             let (params, files) = made_of(model, graded.sent);
-            if let Some(&learns) = params.iter().find(|param| learnt.contains(param)) {
-                let message = format!("`{}` cannot learn", model.param(learns).name);
-                let d = Diagnostic::without_place(Code::Unsupported, message);
-                return Err(vec![d.note(format!("what the graded synapses of `{}` pass on depends on it", p.name))]);
-            }
             followers.sends_samples |= params.contains(&input);
             followers.data.extend(numbers(p.from, files));
             let cells = whole.experiment.extent.cells[p.from];

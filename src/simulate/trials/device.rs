@@ -143,7 +143,7 @@ impl Device {
         &mut self,
         net: &Net,
         frames: &[Vec<f64>],
-        brought: &[Brought<f64>],
+        brought: &[Brought<'_, f64>],
         carried: &BTreeMap<Trial, Buffer>,
     ) -> Result<Ran, EngineError> {
         for &at in &net.follow {

@@ -7,10 +7,10 @@
 //! What arrives is the same in all steps of a frame, so that one product of matrices brings it, and one takes derivatives back to the weights.
 
 use super::number::Number;
-use super::{Both, Net, Origin, Route};
+use super::{Both, Carrier, Net, Origin, Route};
 
 /// What arrives at one receptor.
-pub struct Brought<T> {
+pub struct Brought<'n, T: Number> {
     /// Where it is written to, and its adjoint.
     pub arrived: Both,
     /// How many targets there are in all trials.
@@ -19,8 +19,8 @@ pub struct Brought<T> {
     pub frames: Vec<Vec<T>>,
     /// The derivatives in that: the sum over the steps of a frame.
     pub slopes: Vec<Vec<T>>,
-    /// The projections that lead there.
-    routes: Vec<usize>,
+    /// The projections that lead there, each with its number, its weights and what is sent.
+    routes: Vec<(usize, Carrier<'n, T>, &'n [Vec<f64>])>,
 }
 
 /// The receptors to which such cells lead, each with how many targets there are in all trials.
@@ -35,7 +35,7 @@ pub fn receptors(net: &Net) -> Vec<(Both, usize)> {
 }
 
 /// What such cells bring, receptor by receptor.
-pub fn brought<T: Number>(net: &Net, threads: usize) -> Vec<Brought<T>> {
+pub fn brought<T: Number>(net: &Net, threads: usize) -> Vec<Brought<'_, T>> {
     let at = |(arrived, targets): (Both, usize)| {
         let none = vec![vec![T::zero(); targets]; net.given.frames];
         let mut there = Brought { arrived, targets, frames: none.clone(), slopes: none, routes: Vec::new() };
@@ -44,14 +44,14 @@ pub fn brought<T: Number>(net: &Net, threads: usize) -> Vec<Brought<T>> {
             for (sum, sent) in there.frames.iter_mut().zip(sent) {
                 carrier.bring(&T::nearest(sent), sum, threads);
             }
-            there.routes.push(number);
+            there.routes.push((number, carrier, sent));
         }
         there
     };
     receptors(net).into_iter().map(at).collect()
 }
 
-impl<T: Number> Brought<T> {
+impl<T: Number> Brought<'_, T> {
     /// Adds the derivatives in what arrives in a step of a frame.
     pub fn add(&mut self, frame: usize, slopes: &[T]) {
         self.slopes[frame].iter_mut().zip(slopes).for_each(|(sum, x)| *sum += *x);
@@ -59,22 +59,22 @@ impl<T: Number> Brought<T> {
 
     /// The derivatives in what the edges of its projections carry, each with the number of the projection that learns.
     pub fn of_edges(&self, net: &Net, threads: usize) -> Vec<(usize, Vec<T>)> {
-        let own = routes(net).filter(|(number, route, _)| route.learns && self.routes.contains(number));
-        own.map(|(number, route, sent)| {
-            let (carrier, mut of_edges) = (route.tract.carrier(), vec![T::zero(); route.tract.edges()]);
-            for (slopes, sent) in self.slopes.iter().zip(sent) {
+        let own = self.routes.iter().filter(|(number, ..)| net.routes[*number].learns);
+        own.map(|(number, carrier, sent)| {
+            let mut of_edges = vec![T::zero(); net.routes[*number].tract.edges()];
+            for (slopes, sent) in self.slopes.iter().zip(*sent) {
                 carrier.back_to_bring(&T::nearest(sent), slopes, &mut of_edges, threads);
             }
-            (number, of_edges)
+            (*number, of_edges)
         })
         .collect()
     }
 }
 
 /// The projections that begin at such cells, with what these send.
-fn routes(net: &Net) -> impl Iterator<Item = (usize, &Route, &Vec<Vec<f64>>)> {
+fn routes(net: &Net) -> impl Iterator<Item = (usize, &Route, &[Vec<f64>])> {
     net.routes.iter().enumerate().filter_map(|(number, route)| match route.from {
-        Origin::Given(sent) => Some((number, route, &net.sent[sent])),
+        Origin::Given(sent) => Some((number, route, net.sent[sent].as_slice())),
         Origin::Spiking(_) => None,
     })
 }

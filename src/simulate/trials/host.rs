@@ -190,7 +190,7 @@ impl<T: Number> Host<T> {
         &mut self,
         net: &Net,
         carriers: &[Carrier<'_, T>],
-        brought: &[Brought<T>],
+        brought: &[Brought<'_, T>],
         given: &[Vec<f64>],
         keep: bool,
     ) -> Result<Ran, EngineError> {
