@@ -19,8 +19,17 @@ pub struct Brought<'n, T: Number> {
     pub frames: Vec<Vec<T>>,
     /// The derivatives in that: the sum over the steps of a frame.
     pub slopes: Vec<Vec<T>>,
-    /// The projections that lead there, each with its number, its weights and what is sent.
-    routes: Vec<(usize, Carrier<'n, T>, &'n [Vec<f64>])>,
+    /// The projections that lead there.
+    ways: Vec<Way<'n, T>>,
+}
+
+/// A projection, with its weights as they are.
+struct Way<'n, T: Number> {
+    /// Its number.
+    route: usize,
+    carrier: Carrier<'n, T>,
+    /// What is sent along it, `[frame][trial and cell]`.
+    sent: &'n [Vec<f64>],
 }
 
 /// The receptors to which such cells lead, each with how many targets there are in all trials.
@@ -38,13 +47,13 @@ pub fn receptors(net: &Net) -> Vec<(Both, usize)> {
 pub fn brought<T: Number>(net: &Net, threads: usize) -> Vec<Brought<'_, T>> {
     let at = |(arrived, targets): (Both, usize)| {
         let none = vec![vec![T::zero(); targets]; net.given.frames];
-        let mut there = Brought { arrived, targets, frames: none.clone(), slopes: none, routes: Vec::new() };
+        let mut there = Brought { arrived, targets, frames: none.clone(), slopes: none, ways: Vec::new() };
         for (number, route, sent) in routes(net).filter(|(_, route, _)| route.arrived == arrived) {
             let carrier = route.tract.carrier();
             for (sum, sent) in there.frames.iter_mut().zip(sent) {
                 carrier.bring(&T::nearest(sent), sum, threads);
             }
-            there.routes.push((number, carrier, sent));
+            there.ways.push(Way { route: number, carrier, sent });
         }
         there
     };
@@ -59,13 +68,13 @@ impl<T: Number> Brought<'_, T> {
 
     /// The derivatives in what the edges of its projections carry, each with the number of the projection that learns.
     pub fn of_edges(&self, net: &Net, threads: usize) -> Vec<(usize, Vec<T>)> {
-        let own = self.routes.iter().filter(|(number, ..)| net.routes[*number].learns);
-        own.map(|(number, carrier, sent)| {
-            let mut of_edges = vec![T::zero(); net.routes[*number].tract.edges()];
-            for (slopes, sent) in self.slopes.iter().zip(*sent) {
-                carrier.back_to_bring(&T::nearest(sent), slopes, &mut of_edges, threads);
+        let own = self.ways.iter().filter(|way| net.routes[way.route].learns);
+        own.map(|way| {
+            let mut of_edges = vec![T::zero(); net.routes[way.route].tract.edges()];
+            for (slopes, sent) in self.slopes.iter().zip(way.sent) {
+                way.carrier.back_to_bring(&T::nearest(sent), slopes, &mut of_edges, threads);
             }
-            (*number, of_edges)
+            (way.route, of_edges)
         })
         .collect()
     }
