@@ -98,8 +98,7 @@
 //! - **Only the interpreter runs all of the step IR.** What no plan is made of so far is refused with the reason where it is planned
 //!   (`refuse.rs`, `deliveries.rs`, `remember.rs` and `trees.rs` in `src/codegen/plan/`). Crates refuse bf16
 //!   (`src/codegen/rust/`), checkpoints events on their way on devices, and histories
-//!   (`src/simulate/checkpoint.rs`), learning branched cells, synapses that remember, graded ones that pass on what cells compute, and on
-//!   devices many cells whose delays learn between wide bounds
+//!   (`src/simulate/checkpoint.rs`), learning synapses that remember, and on devices many cells whose delays learn between wide bounds
 //!   (`src/driver/training.rs`), gradients, artefacts and crates potentials (`src/driver/gradient.rs`, `src/artefact.rs`, `src/driver/experiment.rs`).
 //! - **Validity is a value.** Only [`step::verify`] makes a [`step::Verified`], and only that reaches interpreter and plan. In debug
 //!   builds the verifier runs after every pass.

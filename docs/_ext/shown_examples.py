@@ -58,6 +58,10 @@ COMMANDS = {
         "neuroc train examples/evidence.neuro --epochs 6 -o evidence.trained.npz",
         "neuroc run examples/evidence.neuro --trained evidence.trained.npz",
     ],
+    "feature_binding": [
+        "neuroc train examples/feature_binding.neuro -o feature_binding.trained.npz",
+        "neuroc run examples/feature_binding.neuro --trained feature_binding.trained.npz --sample 7",
+    ],
     "spike_order": [
         "neuroc train examples/spike_order.neuro -o spike_order.trained.npz",
         "neuroc run examples/spike_order.neuro --trained spike_order.trained.npz --sample 7",
@@ -94,7 +98,7 @@ GROUPS = {
     ],
     "Synapses that remember, fits and training": [
         "short_term", "stdp", "stdp_protocol", "distal_reward", "squid_fit", "olive_fit", "adex_fit", "fi_fit", "digits", "digits_convolution",
-        "digits_direct", "digits_latency", "evidence", "spike_order",
+        "digits_direct", "digits_latency", "evidence", "feature_binding", "spike_order",
     ],
 }  # fmt: skip
 

@@ -74,6 +74,16 @@ pub fn discretize_carried(model: &Model, sources: &SourceMap, carried: Carried) 
     lowered(model, sources, Some(carried))
 }
 
+/// What cells pass on through graded synapses.
+#[derive(Debug, Clone, Copy)]
+struct Passed {
+    /// The first projection that it goes along.
+    first: usize,
+    sent: NodeId,
+    /// The same when a run begins.
+    begin: NodeId,
+}
+
 fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Program {
     let mut model = model.clone();
     let projections = if carried.is_some() { 0 } else { model.projections.len() };
@@ -90,9 +100,12 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     };
     let stages: Vec<Vec<Stage>> = populations.clone().map(of_population).collect();
     let mut sent = graded::sent(&mut model, &stages);
+    let mut passed = Vec::new();
     if carried.is_some() {
         // What cells send is carried from outside, too.
         sent.iter_mut().for_each(Vec::clear);
+        let all = model.passed_on().into_iter();
+        passed = all.map(|(first, sent)| Passed { first, sent, begin: model.at_the_beginning(sent) }).collect();
     }
     let remembered: Vec<Option<Remembered>> =
         (0..projections).map(|projection| Remembered::new(&mut model, projection)).collect();
@@ -105,7 +118,8 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     spaces.truncate(model.populations.len() + model.connections.len() + projections);
     let program = Program { name: model.name.clone(), spaces, ..Program::default() };
     let between = model.between_steps();
-    let mut lowering = Lowering { program, model: &model, dt, sources, fields: HashMap::default(), carried, between };
+    let mut lowering =
+        Lowering { program, model: &model, dt, sources, fields: HashMap::default(), carried, passed, between };
 
     let mut init = Draft::default();
     populations.clone().for_each(|population| lowering.init(&mut init, population));
@@ -262,6 +276,8 @@ struct Lowering<'s> {
     sources: &'s SourceMap,
     fields: HashMap<Source, FieldId>,
     carried: Option<Carried>,
+    /// What cells pass on through graded synapses, where that is carried from outside.
+    passed: Vec<Passed>,
     /// For each projection, whether what it brings arrives between two steps.
     between: Vec<bool>,
 }
@@ -622,7 +638,11 @@ impl<'s> Lowering<'s> {
         }
         let mut b = draft.over(space);
         let mut values = Values::new(space, Role::Init);
-        let has_values = model.params.iter().any(|p| p.population == Some(population))
+        let is_carried = self.carried.is_some()
+            && (model.populations[population].spike.is_some()
+                || model.projections.iter().any(|p| p.to == population || p.from == population));
+        let has_values = is_carried
+            || model.params.iter().any(|p| p.population == Some(population))
             || model.states_of(population).next().is_some();
         if !has_values && (model.populations[population].kind != Kind::Cells || model.elements_inside(population)) {
             return;
@@ -672,8 +692,27 @@ impl<'s> Lowering<'s> {
                 let field = self.spiked(population, spike.span);
                 b.store(field, zero);
             }
+            self.pass_on(&mut b, &mut values, population, |passed| passed.begin);
         }
         draft.push(b);
+    }
+
+    /// What cells pass on from the next step on, where that is carried from outside.
+    fn pass_on(
+        &mut self,
+        b: &mut RegionBuilder,
+        values: &mut Values,
+        population: usize,
+        what: impl Fn(&Passed) -> NodeId,
+    ) {
+        let own = |passed: &&Passed| self.model.projections[passed.first].from == population;
+        for passed in self.passed.iter().filter(own).copied().collect::<Vec<_>>() {
+            let p = &self.model.projections[passed.first];
+            let (source, name) = (Source::Sent(passed.first as u32, 0), format!("{}'sent", p.name));
+            let value = self.lower(b, values, what(&passed));
+            let field = self.field(source, name, FieldKind::State, Some(population_space(population)), p.span);
+            b.store(field, value);
+        }
     }
 
     /// One region per connection: adds up the currents out of each cell, at the voltages that a stage looks at.
@@ -748,6 +787,7 @@ impl<'s> Lowering<'s> {
         let clamps = self.clamps(&mut b, population);
         hold(&mut b, &clamps, &mut after);
         let Some(spike) = &model.populations[population].spike else {
+            self.last(&mut b, population, &after);
             for (state, value) in after {
                 let field = self.state(state);
                 let origin = self.origin(model.state(state).span);
@@ -841,6 +881,7 @@ impl<'s> Lowering<'s> {
             }
         }
         hold(&mut b, &clamps, &mut after);
+        self.last(&mut b, population, &after);
         for (state, value) in after {
             let field = self.state(state);
             b.store(field, value);
@@ -873,6 +914,16 @@ impl<'s> Lowering<'s> {
             }
         }
         draft.push(b);
+    }
+
+    /// What cells pass on when all else of a step is known.
+    fn last(&mut self, b: &mut RegionBuilder, population: usize, after: &[(StateId, ValueId)]) {
+        if self.passed.is_empty() {
+            return;
+        }
+        let dt = self.lower(b, &mut Values::new(population_space(population), Role::Step), self.dt);
+        let mut last = self.with_states(b, population, dt, after);
+        self.pass_on(b, &mut last, population, |passed| passed.sent);
     }
 
     /// A condition whose comparisons are spikes with a surrogate: the same truth. None if it compares nothing.

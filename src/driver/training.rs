@@ -4,6 +4,7 @@
 //! Never true here: a loss is chosen, or a run of the same model would deliver its events in other steps.
 
 mod begin;
+mod places;
 mod reads;
 
 use super::gradient::{Moved, decides_sizes, engine, fitted, moved, range};
@@ -26,15 +27,16 @@ use crate::passes::{self, Keep};
 #[cfg(feature = "xla")]
 use crate::simulate::trials::Device;
 use crate::simulate::trials::{
-    self, Both, Given, Host, Net, Origin, Route, Runner, Settling, Slopes, Spiking, Tract, Update,
+    self, Both, Given, Host, Net, Origin, Passing, Route, Runner, Settling, Slopes, Spiking, Tract, Update,
 };
 use crate::simulate::{self, Loss, Shared};
 use crate::source::Span;
 use crate::step::{self, FieldId, FieldKind, OpKind, Program, Role, Source, SpaceKind, Verified};
 use crate::units::{self, Dim, DisplayUnit};
 use begin::{Followers, follows};
-use reads::{Place, readout};
+use reads::{Picked, Place, readout};
 pub use reads::{Read, Reads, reads};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -77,12 +79,20 @@ pub(super) fn wrong_names(model: &Model, train: &Train) -> Vec<Diagnostic> {
     found.into_iter().map(|d| at(word, d)).collect()
 }
 
-/// What is wrong if samples change in a run and a parameter follows their values.
+/// What is wrong if samples change in a run and a parameter follows their values, or what cells pass on and compute.
 fn left_behind(model: &Model, train: &Train) -> Option<Diagnostic> {
     let (_, frame) = train.frame?;
     let full = given(model, &train.input).ok()?;
     let input = model.params.iter().position(|p| p.name == full)?;
     let of_samples = BTreeSet::from([ParamId(input as u32)]);
+    let passed = model.passed_on().into_iter().find(|(_, sent)| follows(model, *sent, &of_samples));
+    if let Some((first, _)) = passed {
+        let p = &model.projections[first];
+        let message = format!("what `{}` passes on would keep the values of a frame for a step of the next", p.name);
+        let d = Diagnostic::new(Code::Unsupported, frame, message, "the samples change from frame to frame");
+        let d = d.see(p.span, format!("what its cells pass on is made of states and of `{full}`"));
+        return Some(d.help("pass on a state that follows the samples: `x' = ...`"));
+    }
     let (_, follower) = (0..).zip(&model.params).find(|(at, p)| {
         *at != input && (p.home.is_some() || p.population.is_some()) && follows(model, p.value, &of_samples)
     })?;
@@ -292,6 +302,8 @@ pub struct Learner {
     cells: Vec<OfCells>,
     /// How many cells each readout has.
     outputs: Vec<usize>,
+    /// Of each readout what is read, where cells have several values.
+    picked: Vec<Option<Picked>>,
     /// Those of `numbers` that live where steps are taken.
     settled: Vec<usize>,
     /// What cells begin with that follows samples and parameters.
@@ -331,6 +343,7 @@ struct Prepared {
     numbers: Vec<Numbers>,
     cells: Vec<OfCells>,
     outputs: Vec<usize>,
+    picked: Vec<Option<Picked>>,
     followers: Followers,
 }
 
@@ -367,7 +380,7 @@ impl Prepared {
         }
         let read = lesson.reads.iter().map(|read| readout(&model, read)).collect::<Result<Vec<_>, _>>()?;
         let states = read.iter().filter_map(|read| match read {
-            Place::State(state) => program.program().bound(Source::State(state.0)),
+            Place::State(state, _) => program.program().bound(Source::State(state.0)),
             Place::Count(_) | Place::Spikes(_) => None,
         });
         let of: Vec<FieldId> = states.collect();
@@ -375,17 +388,20 @@ impl Prepared {
         let given = programs.input(&input);
         let spiking = programs.spiking(&model, &whole);
         let routes = programs.routes(&model, &whole, &spiking, &routes_learn)?;
-        let (readouts, outputs) = programs.readouts(&read, &whole, &spiking)?.into_iter().unzip();
+        let (readouts, outputs): (_, Vec<usize>) = programs.readouts(&read, &whole, &spiking)?.into_iter().unzip();
+        let picked: Vec<Option<Picked>> = read.iter().map(|read| read.picked()).collect();
+        let outputs = outputs.iter().zip(&picked).map(|(all, picked)| all / picked.map_or(1, |one| one.each)).collect();
         let steps = usize::try_from(whole.experiment.extent.grid.steps).unwrap_or(usize::MAX);
         let frame = lesson.frame.unwrap_or(steps).max(1);
         let elements = lesson.example.len() * lesson.trials;
         let mut net = Net {
             states: programs.states(),
-            begin: programs.begin(&whole)?,
+            begin: programs.begin(&model, &whole)?,
             follow: Vec::new(),
             given: Given { of: given, elements, frames: steps.div_ceil(frame).max(1), steps: frame },
             spiking: spiking.iter().map(|(_, spiking)| *spiking).collect(),
-            sent: vec![Vec::new(); model.graded().count()],
+            passing: programs.passing(&model, &whole)?,
+            sent: vec![Vec::new(); model.graded().filter(|(.., graded)| model.stays(graded.sent)).count()],
             routes,
             readouts,
             gradients: (0..(moved.len() + of_cells.len()) as u32).map(|of| programs.gradient(of)).collect(),
@@ -412,15 +428,25 @@ impl Prepared {
         }
         let input = model.params.iter().zip(0..).find(|(p, _)| p.name == input).map(|(_, at)| ParamId(at));
         let input = input.ok_or_else(|| internal("what samples give is no parameter"))?;
-        let learn = fitted.iter().map(|one| one.param).collect();
-        let followers = Followers::new(&model, programs.there(), &net, (input, learn), &whole)?;
+        let learn: BTreeSet<ParamId> = fitted.iter().map(|one| one.param).collect();
+        begins_alike(&model, &learn.iter().copied().chain([input]).collect())?;
+        let passed = model.passed_on().into_iter().map(|(first, sent)| (first, model.at_the_beginning(sent)));
+        let passed: BTreeMap<usize, NodeId> = passed.collect();
+        if let Some((&first, _)) = passed.iter().find(|(_, begin)| !model.stays(**begin)) {
+            return refused(format!(
+                "what the graded synapses of `{}` pass on changes by itself in time; so far states and parameters are passed on",
+                model.projections[first].name
+            ));
+        }
+        let followers = Followers::new(&model, programs.there(), &net, (input, learn, passed), &whole)?;
         if net.given.of.is_none() && !followers.of_samples() {
             let (name, span) = &lesson.input;
             let d = Diagnostic::without_place(Code::Unsupported, format!("nothing in a run reads `{name}`"));
             return Err(vec![at(*span, d)]);
         }
         net.follow = followers.numbers().into_iter().chain(cells.iter().map(|own| own.begin)).collect();
-        let prepared = Prepared { model, net, programs, fitted, ranges, moved, numbers, cells, outputs, followers };
+        let prepared =
+            Prepared { model, net, programs, fitted, ranges, moved, numbers, cells, outputs, picked, followers };
         prepared.matters()?;
         Ok(prepared)
     }
@@ -451,11 +477,11 @@ impl Learner {
         lesson: &Lesson,
         choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
     ) -> Result<Learner, Vec<Diagnostic>> {
-        let Prepared { model, net, programs, fitted, ranges, moved, numbers, cells, outputs, followers } =
+        let Prepared { model, net, programs, fitted, ranges, moved, numbers, cells, outputs, picked, followers } =
             Prepared::new(checked, options, lesson)?;
         let runner = programs.runner(&net, lesson, choice)?;
         let settled = Vec::new();
-        Ok(Learner { model, net, runner, fitted, ranges, moved, numbers, cells, outputs, settled, followers })
+        Ok(Learner { model, net, runner, fitted, ranges, moved, numbers, cells, outputs, picked, settled, followers })
     }
 
     /// What XLA compiles of a lesson: the entry points of both directions, as text.
@@ -647,7 +673,8 @@ impl Learner {
         let found = self.runner.samples(&self.net, input);
         let moving = self.net.routes.iter_mut().filter(|route| route.tract.is_moving());
         moving.zip(between).for_each(|(route, delays)| route.tract.set_delays(&delays));
-        found
+        let (all, spikes) = found?;
+        Ok((picked(&self.picked, &all).into_owned(), spikes))
     }
 
     /// The loss of all trials and its derivatives; `input` as above; `loss` gets what they read out, for each readout `[sample][trial][cell]`.
@@ -658,7 +685,17 @@ impl Learner {
         loss: &mut dyn FnMut(&[Vec<f64>]) -> Loss,
     ) -> Result<Found, EngineError> {
         self.set(parameters, input)?;
-        let Slopes { loss, mut edges, parameters: of, spikes } = self.runner.slopes(&self.net, input, loss)?;
+        let of_picked = &self.picked;
+        let mut of_all = |all: &[Vec<f64>]| {
+            let mut loss = loss(&picked(of_picked, all));
+            for (slopes, one) in loss.slopes.iter_mut().zip(of_picked) {
+                if let Some(one) = one {
+                    *slopes = one.spread(slopes);
+                }
+            }
+            loss
+        };
+        let Slopes { loss, mut edges, parameters: of, spikes } = self.runner.slopes(&self.net, input, &mut of_all)?;
         let dt = self.model.dt;
         let slopes = |one: &Numbers| match one.of {
             Of::Weights(route) => {
@@ -691,6 +728,15 @@ impl Learner {
         })?;
         self.followers.bring(&self.model, input, &mut self.net)
     }
+}
+
+/// Of all samples those that are read.
+fn picked<'a>(of: &[Option<Picked>], all: &'a [Vec<f64>]) -> Cow<'a, [Vec<f64>]> {
+    if of.iter().all(Option::is_none) {
+        return Cow::Borrowed(all);
+    }
+    let own = |(one, all): (&Option<Picked>, &Vec<f64>)| one.map_or_else(|| all.clone(), |one| one.picked(all));
+    of.iter().zip(all).map(own).collect::<Vec<_>>().into()
 }
 
 /// One trial, with all that cells and edges begin with.
@@ -879,10 +925,21 @@ impl Programs {
     }
 
     /// What cells and states begin with.
-    fn begin(&self, whole: &Whole) -> Result<Vec<(Both, Vec<f64>)>, Vec<Diagnostic>> {
+    fn begin(&self, model: &Model, whole: &Whole) -> Result<Vec<(Both, Vec<f64>)>, Vec<Diagnostic>> {
         let one = whole.experiment.program();
         let mut begin = Vec::new();
         for field in self.there().fields_where(|f| matches!(f.kind, FieldKind::Const | FieldKind::State)) {
+            // What is made of one resistivity for all compartments may learn with it.
+            if let Source::Axial(cable) | Source::Beside(cable) = self.there().field(field).source
+                && resistivities(model, &model.cables[cable as usize]).is_none()
+            {
+                continue;
+            }
+            if let Source::Sent(..) = self.there().field(field).source {
+                // It follows the states.
+                begin.push((self.both(field), vec![0.0; self.elements(field)]));
+                continue;
+            }
             let known = one.find_field(&self.there().field(field).name);
             let Some(known) = known.filter(|&f| one.field(f).kind == self.there().field(field).kind) else { continue };
             let values = whole.values(known, self.elements(field) / self.trials)?;
@@ -900,6 +957,16 @@ impl Programs {
         (0..model.populations.len()).filter_map(of_population).collect()
     }
 
+    /// The populations that pass on what they compute, in the order of [`Model::passed_on`].
+    fn passing(&self, model: &Model, whole: &Whole) -> Result<Vec<Passing>, Vec<Diagnostic>> {
+        let of_first = |(first, _): (usize, NodeId)| {
+            let field = self.there().bound(Source::Sent(first as u32, 0));
+            let passed = self.with_adjoint(field.ok_or_else(|| internal("what cells pass on is gone"))?);
+            Ok(Passing { cells: whole.experiment.extent.cells[model.projections[first].from], passed })
+        };
+        model.passed_on().into_iter().map(of_first).collect()
+    }
+
     fn routes(
         &self,
         model: &Model,
@@ -910,7 +977,16 @@ impl Programs {
         let route = |(number, projection): (usize, &ode::Projection)| {
             let arrived = self.there().bound(Source::Arrived(projection.arrives, 0));
             let from = match projection.graded {
-                Some(_) => model.graded().position(|(other, ..)| other == number).map(Origin::Given),
+                Some(graded) if model.stays(graded.sent) => {
+                    let mut given = model.graded().filter(|(.., graded)| model.stays(graded.sent));
+                    given.position(|(other, ..)| other == number).map(Origin::Given)
+                }
+                Some(graded) => {
+                    let same = |&(first, sent): &(usize, NodeId)| {
+                        (model.projections[first].from, sent) == (projection.from, graded.sent)
+                    };
+                    model.passed_on().iter().position(same).map(Origin::Passing)
+                }
                 None => {
                     let number = spiking.iter().position(|(population, _)| *population == projection.from);
                     number.map(Origin::Spiking)
@@ -944,11 +1020,11 @@ impl Programs {
                 let number = number.ok_or_else(|| internal("cells that spike send nothing"))?;
                 let readout = match found {
                     Place::Count(_) => trials::Readout::Count(number),
-                    Place::Spikes(_) | Place::State(_) => trials::Readout::Spikes(number),
+                    Place::Spikes(_) | Place::State(..) => trials::Readout::Spikes(number),
                 };
                 Ok((readout, whole.experiment.extent.cells[population]))
             }
-            Place::State(state) => {
+            Place::State(state, _) => {
                 let plain = self.plain.program();
                 let field = plain.bound(Source::State(state.0)).map(|field| &plain.field(field).name);
                 let field = field.and_then(|name| self.there().find_field(name));
@@ -983,6 +1059,37 @@ impl Programs {
     }
 }
 
+/// The resistivity of a cable's compartments, if it may differ from one to the next.
+fn resistivities(model: &Model, cable: &ode::Cable) -> Option<ParamId> {
+    match model.graph.node(cable.ra) {
+        Node::Param(param) if model.param(param).population.is_some() => Some(param),
+        _ => None,
+    }
+}
+
+/// Refuses what compartments begin with, by way of others, and what would have to follow samples or what learns: `of`.
+fn begins_alike(model: &Model, of: &BTreeSet<ParamId>) -> Result<(), Vec<Diagnostic>> {
+    let wrong = |what: String| {
+        let d = Diagnostic::without_place(Code::Unsupported, what);
+        Err(vec![d.note("so far what begins between compartments neither learns nor follows samples")])
+    };
+    for cable in &model.cables {
+        let cells = &model.populations[model.cells_of(cable.population)].name;
+        if resistivities(model, cable).is_some_and(|ra| follows(model, model.param(ra).value, of)) {
+            return wrong(format!(
+                "the resistivity of `{cells}` differs from compartment to compartment, and would change"
+            ));
+        }
+    }
+    for place in model.seen_by_edges() {
+        if follows(model, model.state(place.v).init, of) {
+            let cells = &model.populations[model.cells_of(place.population)].name;
+            return wrong(format!("what `{cells}` begins with at its gap junctions would change"));
+        }
+    }
+    Ok(())
+}
+
 fn cannot(e: EngineError) -> Vec<Diagnostic> {
     vec![Diagnostic::without_place(Code::Unsupported, e.0)]
 }
@@ -992,27 +1099,14 @@ fn suited(model: &Model) -> Result<(), Vec<Diagnostic>> {
     if model.populations.iter().any(|p| p.kind == Kind::Clock) {
         return refused("a drive brings spikes of a file; so far samples are all that differs in a step".into());
     }
-    if let Some(branched) = model.populations.iter().find(|p| p.kind != Kind::Cells) {
-        return refused(format!("`{}` has branches; so far only cells without them learn", branched.name));
-    }
-    let changes = |node: &NodeId| {
-        use Node::{Binary, Bool, Const, Data, Draw, Index, Param, Select, Unary};
-        let stays = |node| {
-            matches!(
-                node,
-                Const(..) | Bool(_) | Param(_) | Index | Unary(..) | Binary(..) | Select(..) | Draw(..) | Data(_)
-            )
-        };
-        !model.graph.reachable([*node]).into_iter().all(|id| stays(model.graph.node(id)))
-    };
-    if let Some((_, p, _)) = model.graded().find(|(.., graded)| changes(&graded.sent)) {
-        let from = &model.populations[p.from].name;
-        let message = format!("what the graded synapses of `{}` pass on changes in a run", p.name);
+    let given = |arrives: u32| model.graded().find(|(_, p, graded)| p.arrives == arrives && model.stays(graded.sent));
+    let mixed =
+        model.graded().find_map(|(_, p, graded)| (!model.stays(graded.sent)).then(|| Some((p, given(p.arrives)?)))?);
+    if let Some((p, (_, other, _))) = mixed {
+        let message =
+            format!("what samples give through `{}` arrives where `{}` brings what cells compute", other.name, p.name);
         let d = Diagnostic::without_place(Code::Unsupported, message);
-        let d = d.note("so far networks learn through them from what samples give, without states in between");
-        return Err(vec![
-            d.help(format!("give the cells of `{from}` a potential that samples give: `param v = 0 mV`")),
-        ]);
+        return Err(vec![d.help("lead one of them to a receptor of its own: `via Synapse as other`")]);
     }
     if let (Some((_, p, _)), Method::Heun | Method::Rk4) = (model.graded().next(), model.method) {
         let message = format!(
@@ -1100,7 +1194,8 @@ fn learnt(model: &Model, learn: &[Learn], input: &(String, Span)) -> Result<Lear
     }
     for (one, _) in &parameters {
         let alone = BTreeSet::from([one.param]);
-        if let Some((_, p, _)) = model.graded().find(|(.., graded)| follows(model, graded.sent, &alone)) {
+        let mut given = model.graded().filter(|(.., graded)| model.stays(graded.sent));
+        if let Some((_, p, _)) = given.find(|(.., graded)| follows(model, graded.sent, &alone)) {
             let d = Diagnostic::without_place(Code::Unsupported, format!("`{}` cannot learn", one.name));
             let d = d.note(format!("what the graded synapses of `{}` pass on depends on it", p.name));
             return Err(vec![at(place_of(learn, &one.name), d)]);
@@ -1112,7 +1207,10 @@ fn learnt(model: &Model, learn: &[Learn], input: &(String, Span)) -> Result<Lear
 
 /// Where it stands that something of this full name learns.
 fn place_of(learn: &[Learn], name: &str) -> Span {
-    let named = learn.iter().find(|one| name == one.name || name.ends_with(&format!(".{}", one.name)));
+    let is_end = |end: &str, name: &str| name == end || name.ends_with(&format!(".{end}"));
+    let is_end_but_for_places = |end: &str| is_end(&places::left_out(end), &places::left_out(name));
+    let named = learn.iter().find(|one| is_end(&one.name, name));
+    let named = named.or_else(|| learn.iter().find(|one| is_end_but_for_places(&one.name)));
     named.map_or(Span::default(), |named| named.span)
 }
 
@@ -1122,11 +1220,14 @@ fn of_projection(name: &str) -> Option<(&str, Which)> {
     weights.or_else(|| name.strip_suffix(".delay").map(|of| (of, Which::Delays)))
 }
 
-/// The projections that have this name, or end with it.
+/// The projections that have this name, or end with it; if there are none, those that do but for the places that they lead to.
 fn projections(model: &Model, of: &str) -> Vec<usize> {
-    let suffix = format!(".{of}");
-    let fits = |p: &ode::Projection| p.name == of || p.name.ends_with(&suffix);
-    (0..).zip(&model.projections).filter(|(_, p)| fits(p)).map(|(number, _)| number).collect()
+    let fits = |name: &str, of: &str| name == of || name.strip_suffix(of).is_some_and(|rest| rest.ends_with('.'));
+    let all = |fit: &dyn Fn(&ode::Projection) -> bool| -> Vec<usize> {
+        (0..).zip(&model.projections).filter(|(_, p)| fit(p)).map(|(number, _)| number).collect()
+    };
+    let found = all(&|p| fits(&p.name, &places::called(model, p.to, of)));
+    if found.is_empty() { all(&|p| fits(&places::left_out(&p.name), of)) } else { found }
 }
 
 /// The one projection that is named.
@@ -1228,7 +1329,8 @@ fn begins_within(p: &ode::Projection, delays: &[f64], [low, high]: [f64; 2], dt:
 
 /// A parameter that learns, and where it stays.
 fn parameter(model: &Model, learn: &Learn, others: &[(Fitted, Range)]) -> Result<(Fitted, Range), Diagnostic> {
-    let one = fitted(model, &learn.name).map_err(|error| at(learn.span, error))?;
+    let called = places::called_in_cells(model, &learn.name);
+    let one = fitted(model, called.as_deref().unwrap_or(&learn.name)).map_err(|error| at(learn.span, error))?;
     let name = &one.name;
     if others.iter().any(|(other, _)| other.name == *name) {
         return Err(learn.wrong(Code::BadValue, format!("`{name}` learns twice")));
@@ -1341,17 +1443,19 @@ fn idle(
     learn: &[Learn],
     reads: &[(Read, Span)],
 ) -> Result<(), Vec<Diagnostic>> {
+    // Parts of cells reach each other.
+    let cells = |population: usize| model.cells_of(population);
     let mut reached = vec![false; model.populations.len()];
     for read in reads {
-        reached[readout(model, read)?.population(model)] = true;
+        reached[cells(readout(model, read)?.population(model))] = true;
     }
     // Each round reaches one population more, at least.
     for _ in &model.populations {
         for p in &model.projections {
-            reached[p.from] |= reached[p.to];
+            reached[cells(p.from)] |= reached[cells(p.to)];
         }
         for c in &model.connections {
-            let [here, there] = [c.here, c.there].map(|end| end.population);
+            let [here, there] = [c.here, c.there].map(|end| cells(end.population));
             reached[there] |= reached[here];
         }
     }
@@ -1366,7 +1470,7 @@ fn idle(
             let p = &model.projections[projection];
             let message = format!("the {what}s of `{}` cannot learn: nothing that is read out depends on them", p.name);
             let d = Diagnostic::without_place(Code::BadTarget, message);
-            (!reached[p.to]).then(|| at(place_of(learn, &one.name), d))
+            (!reached[cells(p.to)]).then(|| at(place_of(learn, &one.name), d))
         })
         .collect();
     if errors.is_empty() { Ok(()) } else { Err(errors) }

@@ -894,11 +894,11 @@ impl<'a> Lowerer<'a> {
             self.error(MorphologyError::SpikePlace { span: s.span, section });
             return None;
         };
-        let ast::ExprKind::At(located, quantity) = &a.kind else {
+        let ast::ExprKind::At(before, located, quantity) = &a.kind else {
             self.error(MorphologyError::SpikePlace { span: a.span, section });
             return None;
         };
-        if quantity.len() != 1 || quantity[0].text != "v" {
+        if !before.is_empty() || quantity.len() != 1 || quantity[0].text != "v" {
             self.error(MorphologyError::SpikePlace { span: a.span, section });
             return None;
         }

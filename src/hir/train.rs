@@ -8,7 +8,7 @@ use super::error::TrainError;
 use super::expr::constant_of;
 use super::keys::Block;
 use super::lower::Lowerer;
-use super::place::flatten;
+use super::place::{FlatPath, flatten};
 use super::scope::{Scope, ScopeKind};
 use super::sweep::{SweptNumber, written};
 use super::{Expr, Ty};
@@ -99,7 +99,7 @@ pub enum Loss {
 pub struct Read {
     /// What.
     pub readout: Readout,
-    /// A population, or a state of cells.
+    /// A population, or a state of cells; where these have sections, at a place.
     pub of: String,
     /// All of it: `spike_count(out)`.
     pub written: String,
@@ -233,12 +233,11 @@ impl<'a> Lowerer<'a> {
                 }
                 TrainMember::Learn { target, range, .. } => {
                     for flat in flatten(target) {
-                        if !flat.selections.is_empty() || flat.at.is_some() {
+                        if !flat.selections.is_empty() {
                             self.error(TrainError::PartOf { span: flat.span });
                         }
-                        let name: Vec<&str> = flat.names.iter().map(|name| name.text.as_str()).collect();
                         let range = range.as_ref().map(|(low, high)| (written(low), written(high)));
-                        learn.push(Learn { name: name.join("."), range, span: flat.span });
+                        learn.push(Learn { name: self.name_with_place(&flat), range, span: flat.span });
                     }
                 }
                 TrainMember::Keep { readout, of, range, within, span } => keep.extend(self.keep(
@@ -354,6 +353,26 @@ impl<'a> Lowerer<'a> {
         }
         self.error(TrainError::NotAName { span: e.span });
         None
+    }
+
+    /// The names of a path, and among them the place in a cell that it may have: `a.b.dend(0.5).Synapse.weight`.
+    fn name_with_place(&self, flat: &FlatPath<'_>) -> String {
+        let mut names: Vec<String> = flat.names.iter().map(|name| name.text.clone()).collect();
+        if let Some(at) = flat.at {
+            let before = flat.names.iter().filter(|name| name.span.start < at.span.start).count();
+            names.insert(before, self.text(at.span).split_whitespace().collect());
+        }
+        names.join(".")
+    }
+
+    /// The name of cells or of a state of them, which may be at a place: `out.soma(0.5).v`.
+    fn read_path(&mut self, e: &ast::Expr) -> Option<(String, Span)> {
+        match &e.kind {
+            ast::ExprKind::At(before, ..) if !before.is_empty() => {
+                Some((self.text(e.span).split_whitespace().collect(), e.span))
+            }
+            _ => self.train_path(e),
+        }
     }
 
     /// A time in ms, above zero.
@@ -474,7 +493,7 @@ impl<'a> Lowerer<'a> {
         let readout = Readout::named(&inner.name.text)?;
         match inner.first {
             Some(of) => {
-                let (of, span) = self.train_path(of)?;
+                let (of, span) = self.read_path(of)?;
                 let written = format!("{}({of})", inner.name.text);
                 Some((loss, Read { readout, of, written, span }))
             }

@@ -747,6 +747,40 @@ impl Model {
         self.projections.iter().enumerate().filter_map(|(at, p)| Some((at, p, p.graded?)))
     }
 
+    /// Does a value stay what it was when the run began?
+    pub fn stays(&self, value: NodeId) -> bool {
+        use Node::{Binary, Bool, Const, Data, Draw, Index, Param, Select, Unary};
+        let stays = |id: NodeId| {
+            matches!(
+                self.graph.node(id),
+                Const(..) | Bool(_) | Param(_) | Index | Unary(..) | Binary(..) | Select(..) | Draw(..) | Data(_)
+            )
+        };
+        self.graph.reachable([value]).into_iter().all(stays)
+    }
+
+    /// What cells pass on through graded synapses and compute in a run, each once: the first projection that it goes along, and what it is.
+    pub fn passed_on(&self) -> Vec<(usize, NodeId)> {
+        let mut all: Vec<(usize, NodeId)> = Vec::new();
+        for (at, p, graded) in self.graded().filter(|(.., graded)| !self.stays(graded.sent)) {
+            if all.iter().all(|&(first, sent)| (self.projections[first].from, sent) != (p.from, graded.sent)) {
+                all.push((at, graded.sent));
+            }
+        }
+        all
+    }
+
+    /// A value as it is when a run begins: states are what they begin with.
+    pub fn at_the_beginning(&mut self, value: NodeId) -> NodeId {
+        let (states, mut memo) = (&self.states, rustc_hash::FxHashMap::default());
+        for id in self.graph.reachable([value]) {
+            if let Node::State(state) = self.graph.node(id) {
+                memo.insert(id, states[state.0 as usize].init);
+            }
+        }
+        self.graph.replace(value, &|_| None, &mut memo)
+    }
+
     /// The states of the cells of a population, in order.
     pub fn states_of(&self, population: usize) -> impl Iterator<Item = StateId> {
         let of_cells = move |s: &State| s.population == population && s.edges.is_none();

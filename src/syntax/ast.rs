@@ -982,8 +982,8 @@ pub enum ExprKind {
     If(Box<Expr>, Box<Expr>, Box<Expr>),
     /// `f(x, name = y)`.
     Call(Name, Vec<Arg>),
-    /// `soma(0.5).v`.
-    At(Box<Located>, Vec<Name>),
+    /// `soma(0.5).v`; of other cells `cells.soma(0.5).v`: what is before the place, the place, and what is behind it.
+    At(Vec<Name>, Box<Located>, Vec<Name>),
 }
 
 /// An argument of a call.

@@ -879,8 +879,15 @@ impl Builder<'_> {
         self.tall_expr(pair).0
     }
 
-    /// `soma(0.5).v`.
-    fn quantity_at(&mut self, section: Name, mut args: Vec<Arg>, behind: Vec<Name>, span: Span) -> Expr {
+    /// `soma(0.5).v`, which may have names before it.
+    fn quantity_at(
+        &mut self,
+        before: Vec<Name>,
+        section: Name,
+        mut args: Vec<Arg>,
+        behind: Vec<Name>,
+        span: Span,
+    ) -> Expr {
         let at = match args.pop() {
             Some(Arg { name: None, value }) if args.is_empty() => value,
             _ => {
@@ -892,7 +899,32 @@ impl Builder<'_> {
             }
         };
         let place = Located { span: section.span.to(at.span), section, at: Box::new(at) };
-        Expr { kind: ExprKind::At(Box::new(place), behind), span }
+        Expr { kind: ExprKind::At(before, Box::new(place), behind), span }
+    }
+
+    /// What follows the name of a section of other cells: `[0](0.5).v`.
+    fn at_place(&mut self, before: Vec<Name>, section: Name, pair: Pair<'_, Rule>, span: Span) -> Tall {
+        let mut parts = Parts::of(pair);
+        let section = match parts.only(Rule::section_index) {
+            Some(index) => self.indexed(section, index),
+            None => section,
+        };
+        let (args, height) = self.arguments(parts.part());
+        let behind: Vec<Name> = parts.map(|p| self.name(p)).collect();
+        (self.quantity_at(before, section, args, behind, span), height)
+    }
+
+    /// Arguments, and the height of the tallest.
+    fn arguments(&mut self, pair: Pair<'_, Rule>) -> (Vec<Arg>, usize) {
+        let (mut args, mut height) = (Vec::new(), 0);
+        for argument in Parts::of(pair) {
+            let mut argument = Parts::of(argument);
+            let name = argument.only(Rule::name).map(|n| self.name(n));
+            let (value, argument_height) = self.tall_expr(argument.part());
+            height = height.max(argument_height);
+            args.push(Arg { name, value });
+        }
+        (args, height)
     }
 
     fn too_tall(&mut self, span: Span) -> Tall {
@@ -1015,26 +1047,25 @@ impl Builder<'_> {
                     Some(index) => self.indexed(name, index),
                     None => name,
                 };
-                match parts.only(Rule::arguments) {
-                    Some(arguments) => {
-                        let mut args = Vec::new();
-                        let mut height = 0;
-                        for argument in Parts::of(arguments) {
-                            let mut argument = Parts::of(argument);
-                            let name = argument.only(Rule::name).map(|n| self.name(n));
-                            let (value, argument_height) = self.tall_expr(argument.part());
-                            height = height.max(argument_height);
-                            args.push(Arg { name, value });
-                        }
-                        let behind: Vec<Name> = parts.map(|p| self.name(p)).collect();
-                        if is_place || !behind.is_empty() {
-                            let quantity = self.quantity_at(name, args, behind, span);
-                            return self.limited(quantity, height + 1);
-                        }
-                        return self.limited(Expr { kind: ExprKind::Call(name, args), span }, height + 1);
+                if let Some(arguments) = parts.only(Rule::arguments) {
+                    let (args, height) = self.arguments(arguments);
+                    let behind: Vec<Name> = parts.map(|p| self.name(p)).collect();
+                    if is_place || !behind.is_empty() {
+                        let quantity = self.quantity_at(Vec::new(), name, args, behind, span);
+                        return self.limited(quantity, height + 1);
                     }
-                    None => ExprKind::Path(std::iter::once(name).chain(parts.map(|p| self.name(p))).collect()),
+                    return self.limited(Expr { kind: ExprKind::Call(name, args), span }, height + 1);
                 }
+                let mut names = vec![name];
+                for part in parts {
+                    if part.as_rule() == Rule::at_place {
+                        let section = names.pop().expect("a section is before its place");
+                        let (quantity, height) = self.at_place(names, section, part, span);
+                        return self.limited(quantity, height + 1);
+                    }
+                    names.push(self.name(part));
+                }
+                ExprKind::Path(names)
             }
             other => unreachable!("{other:?} is not an operand"),
         };

@@ -71,6 +71,7 @@ fn continues(rule: Rule) -> bool {
             | dots
             | caret
             | arguments
+            | at_place
             | overrides
             | selection
             | section_index

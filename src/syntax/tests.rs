@@ -190,8 +190,9 @@ fn expr(text: &str) -> String {
             ast::ExprKind::Unary(op, x) => format!("({op:?} {})", show(x)),
             ast::ExprKind::Binary(op, x, y) => format!("({op:?} {} {})", show(x), show(y)),
             ast::ExprKind::If(c, a, b) => format!("(if {} {} {})", show(c), show(a), show(b)),
-            ast::ExprKind::At(place, path) => {
-                format!("(at {} {} {})", place.section.text, show(&place.at), path[0].text)
+            ast::ExprKind::At(before, place, path) => {
+                let before: String = before.iter().map(|n| format!("{}.", n.text)).collect();
+                format!("(at {before}{} {} {})", place.section.text, show(&place.at), path[0].text)
             }
             ast::ExprKind::Call(f, args) => {
                 let args = args.iter().map(|a| match &a.name {

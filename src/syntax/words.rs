@@ -174,7 +174,7 @@ pub fn of(rule: Rule) -> Words {
         Rule::region_member => Words::Form("a member of a region"),
         Rule::insert => Words::Form("an `insert` line"),
         Rule::insertion => Words::Form("the name of a channel"),
-        Rule::overrides | Rule::parenthesized | Rule::arguments | Rule::location => Words::Form("`(`"),
+        Rule::overrides | Rule::parenthesized | Rule::arguments | Rule::at_place | Rule::location => Words::Form("`(`"),
         Rule::pool => Words::Form("a pool"),
         Rule::pool_member => Words::Form("a member of a pool"),
         Rule::spike => Words::Form("a `spike` rule"),

@@ -6,6 +6,7 @@ mod cables;
 mod checkpoints;
 mod cli;
 mod crates;
+mod dendrites_learn;
 mod docs;
 mod domains;
 mod drives;

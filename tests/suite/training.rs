@@ -16,18 +16,18 @@ use neuroc::train::{self, Judge, Kept, Reading, Session, Trained};
 use serde_json::Value;
 use std::path::Path;
 
-const PIXELS: usize = 5;
-const HIDDEN: usize = 4;
-const OUT: usize = 3;
-const TRIALS: usize = 3;
+pub const PIXELS: usize = 5;
+pub const HIDDEN: usize = 4;
+pub const OUT: usize = 3;
+pub const TRIALS: usize = 3;
 const STEPS: usize = 20;
 const CLASSES: [usize; TRIALS] = [0, 1, 2];
 
-fn interp() -> Result<EngineChoice, EngineError> {
+pub fn interp() -> Result<EngineChoice, EngineError> {
     Ok(EngineChoice::Interp)
 }
 
-fn native() -> Result<EngineChoice, EngineError> {
+pub fn native() -> Result<EngineChoice, EngineError> {
     let cache = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels"));
     let compile = rustc::CompileOptions { cache, ..Default::default() };
     Ok(EngineChoice::Native(NativeOptions { threads: 2, arrangement: Default::default(), compile }))
@@ -35,7 +35,7 @@ fn native() -> Result<EngineChoice, EngineError> {
 
 /// XLA's CPU plugin, with its executables kept; none where there is no plugin.
 #[cfg(feature = "xla")]
-fn xla() -> Option<impl Fn() -> Result<EngineChoice, EngineError>> {
+pub fn xla() -> Option<impl Fn() -> Result<EngineChoice, EngineError>> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("executables");
     let compiler = neuroc::engine::executables::Compiler::new(crate::pjrt::cpu()?, cache);
     Some(move || Ok(EngineChoice::Xla(compiler.clone(), Default::default())))
@@ -43,11 +43,11 @@ fn xla() -> Option<impl Fn() -> Result<EngineChoice, EngineError>> {
 
 /// Options of a compilation for XLA.
 #[cfg(feature = "xla")]
-fn for_xla() -> CompileOptions {
+pub fn for_xla() -> CompileOptions {
     CompileOptions { backend: neuroc::passes::Backend::Xla, ..CompileOptions::default() }
 }
 
-fn checked(text: &str) -> Checked {
+pub fn checked(text: &str) -> Checked {
     driver::check_text("net.neuro", &root().join("examples"), text, &Sources)
 }
 
@@ -118,7 +118,7 @@ fn judge(text: &str) -> (Judge, Vec<Read>) {
     (judge_of(loss, readout), vec![read])
 }
 
-fn judge_of(loss: hir::Loss, readout: Readout) -> Judge {
+pub fn judge_of(loss: hir::Loss, readout: Readout) -> Judge {
     Judge { loss, read: Reading { readout, of: 0, cells: OUT }, kept: Vec::new(), dt: 1.0 }
 }
 
@@ -150,13 +150,13 @@ fn all_weights() -> [Vec<f64>; 3] {
     [weights(PIXELS, HIDDEN, 0.3, true), weights(HIDDEN, HIDDEN, 1.1, false), weights(HIDDEN, OUT, 2.0, true)]
 }
 
-fn input() -> Vec<f64> {
+pub fn input() -> Vec<f64> {
     let x = |b: usize, i: usize| 0.15 + 0.8 * ((3 * b + 2 * i) % 7) as f64 / 7.0;
     (0..TRIALS).flat_map(|b| (0..PIXELS).map(move |i| x(b, i))).collect()
 }
 
 /// What is read out, without places in a file.
-fn placed(reads: Vec<Read>) -> Vec<(Read, Span)> {
+pub fn placed(reads: Vec<Read>) -> Vec<(Read, Span)> {
     reads.into_iter().map(|read| (read, Span::default())).collect()
 }
 
@@ -520,7 +520,7 @@ fn delayed(
     learner
 }
 
-fn of_trials(judge: &Judge) -> impl FnMut(&[Vec<f64>]) -> Loss {
+pub fn of_trials(judge: &Judge) -> impl FnMut(&[Vec<f64>]) -> Loss {
     move |samples| {
         let judged = judge.judge(samples, TRIALS, &CLASSES);
         Loss { value: judged.loss, slopes: judged.slopes }
@@ -784,7 +784,7 @@ fn trials_are_runs() {
             text.replace(old, new)
         });
         let text = text.replace("record spikes of", "record out.v; record spikes of");
-        is_a_run(number, &text, trials);
+        is_a_run(number, &text, ("out.v", "hidden.out.Kick.weight"), trials);
     }
 }
 
@@ -821,17 +821,17 @@ fn gradients_of_weights_are_central_differences_wherever_events_arrive() {
     }
 }
 
-/// Compares so many trials with runs.
-fn is_a_run(number: usize, text: &str, trials: usize) {
+/// Compares so many trials with runs, which record the voltage of this name; weights of that name learn.
+pub fn is_a_run(number: usize, text: &str, (voltage, learnt): (&str, &str), trials: usize) {
     let checked = checked(text);
     assert!(checked.model.is_some(), "{number}: {:?}", checked.diagnostics);
     let carried = Carried { surrogate: Surrogate::FastSigmoid(4.0), detached: true };
-    let read = vec![Read::State("out.v".into()), Read::Spikes("out".into()), Read::SpikeCount("hidden".into())];
+    let read = vec![Read::State(voltage.into()), Read::Spikes("out".into()), Read::SpikeCount("hidden".into())];
     let lesson = Lesson {
         input: ("pixels.x".into(), Span::default()),
         example: input()[..PIXELS].into(),
         frame: None,
-        learn: vec![Learn::of("hidden.out.Kick.weight")],
+        learn: vec![Learn::of(learnt)],
         reads: placed(read),
         carried,
         trials: TRIALS,
@@ -848,7 +848,7 @@ fn is_a_run(number: usize, text: &str, trials: usize) {
             let per_cell = vec![neuroc::ode::PerCell { name: "pixels.x".into(), values }];
             let options = CompileOptions { per_cell, ..CompileOptions::default() };
             let result = crate::models::run(&checked, &options, crate::models::Way::Plain);
-            let v = crate::events::series(&result, "out.v");
+            let v = crate::events::series(&result, voltage);
             let spikes = |population: &str| {
                 let train = result.spikes.iter().find(|train| train.population == population).unwrap();
                 train.t.iter().copied().zip(train.i.iter().map(|&i| i as usize)).collect::<Vec<(f64, usize)>>()
@@ -2010,4 +2010,154 @@ fn a_run_takes_the_numbers_of_a_kernel() {
     assert_ne!(spikes(given(vec![0.5; 54])), drawn);
     let error = experiment(given(vec![0.5; 55])).unwrap_err().swap_remove(0);
     assert!(error.labels[0].message.contains("the kernel has 54: for 3 channels from 2 channels"), "{error:?}");
+}
+
+/// Cells that compute and pass on what they compute at every moment, some of them through a state of the synapse before: no cell spikes but the pixels.
+const RATES: &str = "
+    cell Pixel { param x = 0.5; state q = 0; q' = x / 1 ms; spike when q > 1 { q -= 1 } }
+    cell Rate {
+        param tau = 8 ms
+        param v0 = 0.5 mV
+        state v: mV = v0
+        v' = -v / tau - i_syn / 1 nF
+    }
+    synapse Kick { on event(weight: mV) { v += weight } }
+    synapse Analog {
+        param gain = 0.5 /mV
+        sum s(weight: nA) = weight / (1 + exp(-gain * v_pre))
+        current i = -s
+    }
+    synapse Slow {
+        param tau = 5 ms
+        state a = 0.2
+        a' = (v_pre / 1 mV - a) / tau
+        sum s(weight: nA) = weight * a
+        state f: nA = 0 nA
+        f' = (s - f) / 3 ms
+        current i = -f
+    }
+    network main {
+        population pixels: Pixel[5]
+        population hidden: Rate[4]
+        population out: Rate[3]
+        init out.v ~ uniform(0 mV, 0.5 mV)
+        connect pixels -> hidden via Kick { rule = all_to_all; weight ~ uniform(0 mV, 1 mV); delay = 1 ms }
+        connect hidden -> hidden via Analog { rule = all_to_all; weight ~ uniform(-0.4 nA, 0.4 nA) }
+        connect hidden -> out via Analog { rule = probability(p = 0.8); weight ~ uniform(0.1 nA, 0.5 nA) }
+        connect hidden -> out via Slow { rule = all_to_all; weight ~ uniform(0 nA, 0.2 nA) }
+    }
+    run { duration = 20 ms; dt = 0.5 ms; seed = 3; record out.v; record spikes of {pixels, hidden, out} }";
+
+fn rates(
+    text: &str,
+    learn: &[&str],
+    options: &CompileOptions,
+    (threads, precision): (usize, Precision),
+    choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
+) -> Learner {
+    let lesson = Lesson {
+        input: ("pixels.x".into(), Span::default()),
+        example: input()[..PIXELS].into(),
+        frame: None,
+        learn: learn.iter().map(|name| Learn::of(name)).collect(),
+        reads: placed(vec![Read::State("out.v".into())]),
+        carried: Carried { surrogate: Surrogate::FastSigmoid(4.0), detached: true },
+        trials: TRIALS,
+        threads,
+        precision,
+    };
+    let text = text.replace("{pixels, hidden, out} }", "pixels }");
+    Learner::new(&checked(&text), options, &lesson, choice).unwrap_or_else(|d| panic!("{d:?}"))
+}
+
+const RATES_LEARN: [&str; 7] = [
+    "pixels.hidden.Kick.weight",
+    "hidden.hidden.Analog.weight",
+    "hidden.out.Analog.weight",
+    "hidden.out.Slow.weight",
+    "hidden.v0",
+    "hidden.Analog.pre.gain",
+    "hidden.Slow.pre.tau",
+];
+
+fn of_rates(learner: &mut Learner, values: &[f64]) -> driver::Found {
+    let judge = judge_of(hir::Loss::MeanSquare { correct: 1.0, incorrect: 0.0 }, Readout::Mean);
+    learner.gradient(values, &[input()], &mut of_trials(&judge)).unwrap()
+}
+
+#[test]
+fn what_cells_compute_goes_through_graded_synapses() {
+    // With spikes, so that resets are passed on, too.
+    let spiking = RATES.replace(
+        "v' = -v / tau - i_syn / 1 nF",
+        "v' = -v / tau - i_syn / 1 nF\n        spike when v > 0.8 mV { v -= 0.8 mV }",
+    );
+    for (number, method) in ["exp_euler", "euler", "cnexp", "crank_nicolson"].into_iter().enumerate() {
+        let text = spiking.replace("dt = 0.5 ms;", &format!("dt = 0.5 ms; method = {method};"));
+        is_a_run(4 * number, &text, ("out.v", "hidden.out.Slow.weight"), TRIALS);
+    }
+}
+
+#[test]
+fn gradients_through_what_cells_compute_are_central_differences() {
+    let none = CompileOptions::default();
+    for method in ["exp_euler", "euler"] {
+        let text = RATES.replace("dt = 0.5 ms;", &format!("dt = 0.5 ms; method = {method};"));
+        let mut learner = rates(&text, &RATES_LEARN, &none, (1, Precision::F64), &interp);
+        let begin: Vec<f64> = learner.fitted().iter().map(|one| one.value.unwrap()).collect();
+        let found = of_rates(&mut learner, &begin);
+        for (at, &slope) in found.parameters.iter().enumerate() {
+            let h = 1e-5 * begin[at];
+            let mut loss = |by: f64| {
+                let mut values = begin.clone();
+                values[at] += by;
+                of_rates(&mut learner, &values).loss
+            };
+            let near = (loss(h) - loss(-h)) / (2.0 * h);
+            assert!(
+                slope.abs() > 1e-5 && (near - slope).abs() < 1e-7 * slope.abs().max(0.1),
+                "{method}, {at}: {near} {slope}"
+            );
+        }
+        let weights: Vec<Vec<f64>> = learner.learnt().into_iter().map(|(_, values)| values).collect();
+        for number in 0..weights.len() {
+            let slopes = learner.in_order(number, &found.edges[number]);
+            // Derivatives are in the units of the synapses: mV, and nA, which are 1e-3 uA.
+            let unit = if number == 0 { 1.0 } else { 1e-3 };
+            for (edge, &slope) in slopes.iter().enumerate() {
+                let mut loss = |by: f64| {
+                    let mut all = weights.clone();
+                    all[number][edge] += by;
+                    learner.set_learnt(&all);
+                    of_rates(&mut learner, &begin).loss
+                };
+                let h = 1e-4 * unit;
+                let near = (loss(h) - loss(-h)) / (2.0 * h) * unit;
+                assert!(
+                    slope.abs() > 1e-6 && (near - slope).abs() < 1e-7,
+                    "{method}, {number}, {edge}: {near} {slope}"
+                );
+            }
+            learner.set_learnt(&weights);
+        }
+        // On every engine.
+        let mut others = vec![
+            (rates(&text, &RATES_LEARN, &none, (1, Precision::F64), &native), 1e-10),
+            (rates(&text, &RATES_LEARN, &none, (3, Precision::F64), &native), 1e-10),
+            (rates(&text, &RATES_LEARN, &none, (1, Precision::F32), &native), 1e-4),
+        ];
+        #[cfg(feature = "xla")]
+        others.extend(xla().map(|xla| (rates(&text, &RATES_LEARN, &for_xla(), (1, Precision::F64), &xla), 1e-10)));
+        let all = |found: &driver::Found| [found.edges.concat(), found.parameters.clone(), vec![found.loss]].concat();
+        let most = all(&found).iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+        let mut natively = Vec::new();
+        for (number, (learner, tolerance)) in others.iter_mut().enumerate() {
+            let other = of_rates(learner, &begin);
+            for (other, own) in all(&other).iter().zip(all(&found)) {
+                assert!((other - own).abs() < *tolerance * most, "{method}, {number}: {other}, not {own}");
+            }
+            natively.push(other);
+        }
+        assert_eq!(natively[0], natively[1], "threads change nothing");
+    }
 }

@@ -68,12 +68,13 @@ fn made_of(model: &Model, value: NodeId) -> (BTreeSet<ParamId>, BTreeSet<u32>) {
 }
 
 impl Followers {
-    /// Those among what cells begin with, in a program whose events are carried. Samples give `input`; `learnt` are the parameters that learn.
+    /// Those among what cells begin with, in a program whose events are carried. Samples give `input`; `learnt` are the parameters that learn; `passed` is
+    /// what cells pass on through graded synapses when a run begins, by the first projection.
     pub fn new(
         model: &Model,
         program: &Program,
         net: &Net,
-        (input, learnt): (ParamId, BTreeSet<ParamId>),
+        (input, learnt, passed): (ParamId, BTreeSet<ParamId>, BTreeMap<usize, NodeId>),
         whole: &Whole,
     ) -> Result<Followers, Vec<Diagnostic>> {
         let Some(&given) = made_of(model, model.param(input).value).1.first() else {
@@ -91,7 +92,7 @@ impl Followers {
             let of_file = move |file: u32| Some(((population, file), whole.data(population, file)?));
             files.into_iter().filter_map(of_file)
         };
-        for (_, p, graded) in model.graded() {
+        for (_, p, graded) in model.graded().filter(|(.., graded)| model.stays(graded.sent)) {
             let (params, files) = made_of(model, graded.sent);
             followers.sends_samples |= params.contains(&input);
             followers.data.extend(numbers(p.from, files));
@@ -109,12 +110,18 @@ impl Followers {
                     let state = model.state(StateId(state));
                     (state.init, Some(state.population))
                 }
+                Source::Sent(first, _) => {
+                    let first = first as usize;
+                    let value = passed.get(&first).ok_or_else(|| internal("what cells pass on is not known"))?;
+                    (*value, Some(model.projections[first].from))
+                }
                 _ => continue,
             };
+            let is_passed = matches!(program.field(both.forward).source, Source::Sent(..));
             let Some(population) = population else { continue };
             let (params, files) = made_of(model, value);
             let of_samples = params.contains(&input);
-            if of_samples || !params.is_disjoint(&learnt) {
+            if is_passed || of_samples || !params.is_disjoint(&learnt) {
                 let cells = values.len() / net.trials.max(1);
                 followers.data.extend(numbers(population, files));
                 followers.all.push(Follower { begin, value, population, cells, of_samples });

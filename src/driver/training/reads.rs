@@ -1,10 +1,11 @@
 //! What a loss reads of a network.
 
 use super::super::gradient::ends;
+use super::places::{self, Written};
 use super::{Range, at};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::hir::{self, Readout, Train};
-use crate::ode::{Model, StateId};
+use crate::ode::{self, Kind, Model, StateId};
 use crate::source::Span;
 use crate::units::Dim;
 
@@ -15,7 +16,7 @@ pub enum Read {
     SpikeCount(String),
     /// Whether it spikes, after every step.
     Spikes(String),
-    /// A state of the cells of a population after every step.
+    /// A state of the cells of a population after every step; where they have sections, of one of their compartments (`out.soma(0.5).v`).
     State(String),
 }
 
@@ -47,7 +48,7 @@ pub fn reads(model: &Model, train: &Train) -> Result<Reads, Vec<Diagnostic>> {
         match readout(model, &(read, *span)) {
             Ok(found) => {
                 let read = found.full(model);
-                match keep.map(|keep| kept_within(model, keep, &read)) {
+                match keep.map(|keep| kept_within(model, keep, found)) {
                     Some(Ok(within)) => reads.kept.push(within),
                     Some(Err(wrong)) => errors.push(wrong),
                     None => {}
@@ -65,16 +66,11 @@ pub fn reads(model: &Model, train: &Train) -> Result<Reads, Vec<Diagnostic>> {
 }
 
 /// Where a readout is kept, and how far outside it costs 1.
-fn kept_within(model: &Model, keep: &hir::Keep, read: &Read) -> Result<(Range, f64), Diagnostic> {
-    let state = match read {
-        Read::State(name) => model.states.iter().find(|s| s.edges.is_none() && s.name == *name),
-        Read::SpikeCount(_) | Read::Spikes(_) => None,
-    };
-    let of_time = keep.read.readout == Readout::FirstSpike;
-    let dim = match state {
-        Some(state) => state.dim,
-        None if of_time => Dim::TIME,
-        None => Dim::ONE,
+fn kept_within(model: &Model, keep: &hir::Keep, read: Place) -> Result<(Range, f64), Diagnostic> {
+    let dim = match read {
+        Place::State(state, _) => model.state(state).dim,
+        Place::Count(_) | Place::Spikes(_) if keep.read.readout == Readout::FirstSpike => Dim::TIME,
+        Place::Count(_) | Place::Spikes(_) => Dim::ONE,
     };
     let name = &keep.read.written;
     let (low, high) = &keep.range;
@@ -98,24 +94,71 @@ pub(super) enum Place {
     Count(usize),
     /// Whether they do.
     Spikes(usize),
-    State(StateId),
+    /// A state; where each cell has several values of it, which of them.
+    State(StateId, Option<Picked>),
+}
+
+/// One of several values that each cell has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Picked {
+    /// How many values a cell has.
+    pub(super) each: usize,
+    /// Which it is.
+    pub(super) at: usize,
+}
+
+impl Picked {
+    /// Of all values those that are read.
+    pub(super) fn picked(self, all: &[f64]) -> Vec<f64> {
+        all.iter().skip(self.at).step_by(self.each).copied().collect()
+    }
+
+    /// What has no slope has 0.
+    pub(super) fn spread(self, slopes: &[f64]) -> Vec<f64> {
+        let mut all = vec![0.0; slopes.len() * self.each];
+        all.iter_mut().skip(self.at).step_by(self.each).zip(slopes).for_each(|(own, slope)| *own = *slope);
+        all
+    }
 }
 
 impl Place {
+    /// Which of several values of each cell is read.
+    pub(super) fn picked(self) -> Option<Picked> {
+        match self {
+            Place::State(_, picked) => picked,
+            Place::Count(_) | Place::Spikes(_) => None,
+        }
+    }
+
     /// The population whose cells are read out.
     pub(super) fn population(self, model: &Model) -> usize {
         match self {
             Place::Count(population) | Place::Spikes(population) => population,
-            Place::State(state) => model.state(state).population,
+            Place::State(state, Some(_)) => model.cells_of(model.state(state).population),
+            Place::State(state, None) => model.state(state).population,
         }
     }
 
     /// The same with its full name.
     pub(super) fn full(self, model: &Model) -> Read {
+        let of_cells = |population: usize| model.populations[model.cells_of(population)].name.clone();
         match self {
-            Place::Count(population) => Read::SpikeCount(model.populations[population].name.clone()),
-            Place::Spikes(population) => Read::Spikes(model.populations[population].name.clone()),
-            Place::State(state) => Read::State(model.state(state).name.clone()),
+            Place::Count(population) => Read::SpikeCount(of_cells(population)),
+            Place::Spikes(population) => Read::Spikes(of_cells(population)),
+            Place::State(state, picked) => {
+                let state = model.state(state);
+                let place = picked.and_then(|Picked { at, .. }| {
+                    let (tree, elements) = model.elements(state.population)?;
+                    Some(tree.name(elements[at] as usize))
+                });
+                let cells = of_cells(state.population);
+                let own = |of: &str| state.name.strip_prefix(of)?.strip_prefix('.');
+                let quantity = own(&model.populations[state.population].name).or_else(|| own(&cells));
+                Read::State(match place.zip(quantity) {
+                    Some((place, quantity)) => format!("{cells}.{place}.{quantity}"),
+                    None => state.name.clone(),
+                })
+            }
         }
     }
 }
@@ -128,19 +171,28 @@ pub(super) fn readout(model: &Model, (read, span): &(Read, Span)) -> Result<Plac
         let d = nearest(name, known.clone()).map_or(d.clone(), |near| d.help(format!("did you mean `{near}`?")));
         Err(vec![d.note(format!("it may be {}", known.join(", ")))])
     };
+    let cells = || model.populations.iter().filter(|p| p.kind == Kind::Cells);
     match read {
         Read::SpikeCount(name) | Read::Spikes(name) => match model.populations.iter().position(|p| p.name == *name) {
-            Some(population) if model.populations[population].spike.is_some() => Ok(match read {
-                Read::SpikeCount(_) => Place::Count(population),
-                Read::Spikes(_) | Read::State(_) => Place::Spikes(population),
-            }),
-            Some(_) => {
-                let d = wrong(Code::BadTarget, format!("`{name}` does not spike, so that nothing can be counted"));
-                Err(vec![d.help("read a state of its cells, such as `mean(out.v)`, or give the cell a `spike` line")])
-            }
-            None => unknown(name, "population", model.populations.iter().map(|p| p.name.as_str()).collect()),
+            Some(population) => match spiking(model, population) {
+                Some(spiking) => Ok(match read {
+                    Read::SpikeCount(_) => Place::Count(spiking),
+                    Read::Spikes(_) | Read::State(_) => Place::Spikes(spiking),
+                }),
+                None => {
+                    let d = wrong(Code::BadTarget, format!("`{name}` does not spike, so that nothing can be counted"));
+                    Err(vec![
+                        d.help("read a state of its cells, such as `mean(out.v)`, or give the cell a `spike` line"),
+                    ])
+                }
+            },
+            None => unknown(name, "population", cells().map(|p| p.name.as_str()).collect()),
         },
         Read::State(name) => {
+            if let Some((cells, written, quantity)) = places::split(name) {
+                let found = state_at(model, (name, &cells, written, &quantity));
+                return found.map_err(|(code, message)| vec![wrong(code, message)]);
+            }
             let suffix = format!(".{name}");
             let states = || (0..).map(StateId).zip(&model.states).filter(|(_, s)| s.edges.is_none());
             let fits: Vec<StateId> = states()
@@ -148,7 +200,18 @@ pub(super) fn readout(model: &Model, (read, span): &(Read, Span)) -> Result<Plac
                 .map(|(number, _)| number)
                 .collect();
             match fits[..] {
-                [one] => Ok(Place::State(one)),
+                [one] => match model.elements(model.state(one).population).filter(|(_, elements)| elements.len() > 1) {
+                    Some((tree, elements)) => {
+                        let message = format!("`{name}` has a value in each compartment");
+                        let (cells, own) = name.rsplit_once('.').unwrap_or(("out", name));
+                        let place = elements.first().map(|&first| tree.name(first as usize)).unwrap_or_default();
+                        let d = wrong(Code::BadTarget, message);
+                        Err(vec![
+                            d.help(format!("say where: `{}.{place}.{own}`", cells.split('.').next().unwrap_or(cells))),
+                        ])
+                    }
+                    None => Ok(Place::State(one, None)),
+                },
                 [] => unknown(name, "state", states().map(|(_, s)| s.name.as_str()).collect()),
                 _ => {
                     let d = wrong(Code::AmbiguousParameter, format!("`{name}` fits several states"));
@@ -156,5 +219,41 @@ pub(super) fn readout(model: &Model, (read, span): &(Read, Span)) -> Result<Plac
                 }
             }
         }
+    }
+}
+
+/// The population that has the spikes of cells: they themselves, or a place in them.
+fn spiking(model: &Model, population: usize) -> Option<usize> {
+    let spikes = |other: &usize| model.populations[*other].spike.is_some() && model.cells_of(*other) == population;
+    (0..model.populations.len()).find(spikes)
+}
+
+/// A state of a compartment.
+fn state_at(
+    model: &Model,
+    (name, cells, written, quantity): (&str, &str, Written<'_>, &str),
+) -> Result<Place, (Code, String)> {
+    let population = model.populations.iter().position(|p| p.name == cells && p.kind == Kind::Cells);
+    let population = population.ok_or_else(|| (Code::UnknownName, format!("there is no population `{cells}`")))?;
+    let tree = places::tree(model, population);
+    let tree = tree.ok_or_else(|| (Code::BadTarget, format!("the cells of `{cells}` have no sections")))?;
+    let element = written.element(tree).map_err(|has_section| match has_section {
+        true => (Code::BadValue, format!("a place in `{}` is a number from 0 to 1", written.section)),
+        false => (Code::UnknownName, format!("the cells of `{cells}` have no section `{}`", written.section)),
+    })?;
+    let suffix = format!(".{quantity}");
+    let here = |(_, s): &(StateId, &ode::State)| {
+        s.edges.is_none() && model.cells_of(s.population) == population && s.name.ends_with(&suffix)
+    };
+    let picked = |(id, s): (StateId, &ode::State)| {
+        let (_, elements) = model.elements(s.population)?;
+        let at = elements.iter().position(|e| *e as usize == element)?;
+        Some(Place::State(id, Some(Picked { each: elements.len(), at })))
+    };
+    let found: Vec<Place> = (0..).map(StateId).zip(&model.states).filter(here).filter_map(picked).collect();
+    match found[..] {
+        [one] => Ok(one),
+        [] => Err((Code::UnknownName, format!("there is no state `{quantity}` at `{}`", tree.name(element)))),
+        _ => Err((Code::AmbiguousParameter, format!("`{name}` fits several states"))),
     }
 }

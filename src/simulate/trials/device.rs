@@ -97,7 +97,7 @@ impl Device {
         let (mut forward, mut back) = (direction(forward, there)?, direction(back, here)?);
         let mut fixed = BTreeMap::new();
         let mut keep = |trial: Trial, buffer: Option<Buffer>| fixed.extend(buffer.map(|buffer| (trial, buffer)));
-        for (number, route) in (0..).zip(&net.routes).filter(|(_, route)| route.spikes()) {
+        for (number, route) in (0..).zip(&net.routes).filter(|(_, route)| route.is_sent()) {
             if !route.learns {
                 let carried = Trial::Carried(number);
                 keep(carried, forward.reals(carried, &route.tract.carried())?);
@@ -128,7 +128,7 @@ impl Device {
     /// What edges that learn carry now, but for weights that live here.
     fn carried(&self, net: &Net) -> Result<BTreeMap<Trial, Buffer>, EngineError> {
         let mut carried = BTreeMap::new();
-        for (number, route) in net.routes.iter().enumerate().filter(|(_, route)| route.learns && route.spikes()) {
+        for (number, route) in net.routes.iter().enumerate().filter(|(_, route)| route.learns && route.is_sent()) {
             if self.weights.as_ref().is_some_and(|weights| weights.first(number).is_some()) {
                 continue;
             }
@@ -347,10 +347,13 @@ pub fn kinds(net: &Net) -> Result<[Kind; 2], EngineError> {
 
 /// A network as the entry points of one direction see it.
 fn course(net: &Net, of: &dyn Fn(Both) -> Option<FieldId>) -> Result<Course, EngineError> {
-    let senders = net.spiking.iter().map(|spiking| {
-        let sent = of(spiking.spiked).filter(|_| spiking.cells * net.trials > 0);
-        hlo::Sender { cells: spiking.cells, sent }
-    });
+    let sender = |cells: usize, sent: Both, spikes: bool| {
+        let sent = of(sent).filter(|_| cells * net.trials > 0);
+        hlo::Sender { cells, sent, spikes }
+    };
+    // Those that pass something on stand behind those that spike.
+    let senders = net.spiking.iter().map(|one| sender(one.cells, one.spiked, true));
+    let senders = senders.chain(net.passing.iter().map(|one| sender(one.cells, one.passed, false)));
     let route = |route: &super::Route| {
         let tract = &route.tract;
         let [_, targets] = tract.ends();
@@ -364,6 +367,7 @@ fn course(net: &Net, of: &dyn Fn(Both) -> Option<FieldId>) -> Result<Course, Eng
         // What samples bring is no event.
         let (from, delays) = match route.from {
             Origin::Spiking(from) => (from, tract.delays()),
+            Origin::Passing(from) => (net.spiking.len() + from, tract.delays()),
             Origin::Given(_) => (0, Vec::new()),
         };
         let arrived = of(route.arrived);

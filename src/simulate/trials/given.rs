@@ -84,6 +84,6 @@ impl<T: Number> Brought<'_, T> {
 fn routes(net: &Net) -> impl Iterator<Item = (usize, &Route, &[Vec<f64>])> {
     net.routes.iter().enumerate().filter_map(|(number, route)| match route.from {
         Origin::Given(sent) => Some((number, route, net.sent[sent].as_slice())),
-        Origin::Spiking(_) => None,
+        Origin::Spiking(_) | Origin::Passing(_) => None,
     })
 }

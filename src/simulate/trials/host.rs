@@ -25,9 +25,11 @@ pub struct Host<T> {
 }
 
 /// What happened on the way forward.
-struct Ran {
+struct Ran<T> {
     /// For each population that spikes and every step who has sent; nobody in step 0.
     sent: Vec<Vec<Sent>>,
+    /// For each population that passes something on what that is after every step, from before the first on.
+    passed: Vec<Vec<Vec<T>>>,
     /// Of each readout.
     samples: Vec<Vec<f64>>,
 }
@@ -93,7 +95,7 @@ impl<T: Number> Runner for Host<T> {
                     there.add(is, &values);
                 }
             }
-            for (route, later) in net.routes.iter().zip(&mut later).filter(|(route, _)| route.spikes()) {
+            for (route, later) in net.routes.iter().zip(&mut later).filter(|(route, _)| route.is_sent()) {
                 let Some(adjoint) = route.arrived.back else { continue };
                 let mut values = match later.len() < route.tract.longest() {
                     true => Vec::with_capacity(route.targets),
@@ -103,10 +105,17 @@ impl<T: Number> Runner for Host<T> {
                 later.push_front(values);
             }
             for (number, route) in net.routes.iter().enumerate().filter(|(_, route)| route.learns) {
-                let Origin::Spiking(from) = route.from else { continue };
-                let later: Vec<&[T]> = later[number].iter().map(Vec::as_slice).collect();
-                let sent = &ran.sent[from][step];
-                carriers[number].back_to_weights(sent, &later, &mut weights[number], self.threads);
+                let (carrier, of_edges) = (&carriers[number], &mut weights[number]);
+                match (route.from, later[number].front()) {
+                    (Origin::Spiking(from), _) => {
+                        let later: Vec<&[T]> = later[number].iter().map(Vec::as_slice).collect();
+                        carrier.back_to_weights(&ran.sent[from][step], &later, of_edges, self.threads);
+                    }
+                    (Origin::Passing(from), Some(slopes)) => {
+                        carrier.back_to_bring(&ran.passed[from][step], slopes, of_edges, self.threads);
+                    }
+                    (Origin::Given(_) | Origin::Passing(_), _) => {}
+                }
             }
             self.back_to_senders(net, &carriers, step, &later, &found.slopes)?;
         }
@@ -136,9 +145,10 @@ impl<T: Number> Runner for Host<T> {
         Ok(())
     }
 
-    /// The states that are kept on the way forward.
+    /// The states that are kept on the way forward, and what is passed on.
     fn bytes(&self, net: &Net) -> f64 {
-        let values: usize = net.states.iter().map(|(_, count)| count).sum();
+        let states: usize = net.states.iter().map(|(_, count)| count).sum();
+        let values = states + net.passing.iter().map(|passing| passing.cells * net.trials).sum::<usize>();
         size_of::<T>() as f64 * values as f64 * (net.steps as f64 + 1.0)
     }
 }
@@ -171,19 +181,25 @@ impl<T: Number> Host<T> {
                 let slopes = slopes.map(T::nearest);
                 sum.iter_mut().zip(slopes.iter().flat_map(|slopes| slopes.iter())).for_each(|(sum, x)| *sum += *x);
             }
-            let own = net
-                .routes
-                .iter()
-                .zip(carriers)
-                .zip(later)
-                .filter(|((route, _), _)| route.from == Origin::Spiking(number));
-            for ((_, carrier), later) in own {
-                let later: Vec<&[T]> = later.iter().map(Vec::as_slice).collect();
-                carrier.back_to_senders(&later, &mut sum, self.threads);
-            }
+            self.along(net, carriers, Origin::Spiking(number), later, &mut sum);
+            T::write(&mut *self.back, adjoint, &sum)?;
+        }
+        for (number, passing) in net.passing.iter().enumerate() {
+            let Some(adjoint) = passing.passed.back else { continue };
+            let mut sum = vec![T::zero(); passing.cells * net.trials];
+            self.along(net, carriers, Origin::Passing(number), later, &mut sum);
             T::write(&mut *self.back, adjoint, &sum)?;
         }
         Ok(())
+    }
+
+    /// Adds what comes back along all projections that begin there.
+    fn along(&self, net: &Net, carriers: &[Carrier<'_, T>], from: Origin, later: &[VecDeque<Vec<T>>], sum: &mut [T]) {
+        let own = net.routes.iter().zip(carriers).zip(later).filter(|((route, _), _)| route.from == from);
+        for ((_, carrier), later) in own {
+            let later: Vec<&[T]> = later.iter().map(Vec::as_slice).collect();
+            carrier.back_to_senders(&later, sum, self.threads);
+        }
     }
 
     fn forward(
@@ -193,14 +209,17 @@ impl<T: Number> Host<T> {
         brought: &[Brought<'_, T>],
         given: &[Vec<f64>],
         keep: bool,
-    ) -> Result<Ran, EngineError> {
+    ) -> Result<Ran<T>, EngineError> {
         self.forward.init()?;
         for (field, values) in &net.begin {
             self.forward.write(field.forward, values)?;
         }
         let mut frame = None;
-        let mut ran =
-            Ran { sent: net.spiking.iter().map(|_| vec![Sent::empty(net.trials)]).collect(), samples: Vec::new() };
+        let mut ran = Ran {
+            sent: net.spiking.iter().map(|_| vec![Sent::empty(net.trials)]).collect(),
+            passed: vec![Vec::new(); net.passing.len()],
+            samples: Vec::new(),
+        };
         let begin = |readout: &Readout| match *readout {
             Readout::Count(of) => vec![0.0; net.spiking[of].cells * net.trials],
             Readout::Spikes(_) | Readout::State(..) => Vec::new(),
@@ -213,7 +232,12 @@ impl<T: Number> Host<T> {
             for there in brought.iter().filter(|_| frame != Some(is)) {
                 T::write(&mut *self.forward, there.arrived.forward, &there.frames[is])?;
             }
-            for (number, first) in net.routes.iter().enumerate().filter(|(_, route)| route.spikes()) {
+            for (passing, passed) in net.passing.iter().zip(&mut ran.passed) {
+                let mut values = Vec::new();
+                T::read(&*self.forward, passing.passed.forward, passing.cells * net.trials, &mut values)?;
+                passed.push(values);
+            }
+            for (number, first) in net.routes.iter().enumerate().filter(|(_, route)| route.is_sent()) {
                 let together = |other: &Route| other.arrived.forward == first.arrived.forward;
                 // Of those that lead to one receptor, the first one brings what arrives through all of them.
                 if net.routes[..number].iter().any(together) {
@@ -222,8 +246,14 @@ impl<T: Number> Host<T> {
                 values.clear();
                 values.resize(first.targets, T::zero());
                 for (route, carrier) in net.routes.iter().zip(carriers).filter(|(route, _)| together(route)) {
-                    if let Origin::Spiking(from) = route.from {
-                        carrier.arrive(&ran.sent[from], step + 1, &mut values, self.threads);
+                    match route.from {
+                        Origin::Spiking(from) => {
+                            carrier.arrive(&ran.sent[from], step + 1, &mut values, self.threads);
+                        }
+                        Origin::Passing(from) => {
+                            carrier.bring(&ran.passed[from][step], &mut values, self.threads);
+                        }
+                        Origin::Given(_) => {}
                     }
                 }
                 T::write(&mut *self.forward, first.arrived.forward, &values)?;

@@ -54,9 +54,9 @@ pub struct Route {
 }
 
 impl Route {
-    /// Does it carry spikes?
-    pub fn spikes(&self) -> bool {
-        matches!(self.from, Origin::Spiking(_))
+    /// Does it carry what cells send in a step, and not what samples give?
+    pub fn is_sent(&self) -> bool {
+        !matches!(self.from, Origin::Given(_))
     }
 }
 
@@ -67,6 +67,8 @@ pub enum Origin {
     Spiking(usize),
     /// Cells whose potentials samples give, at every moment: the number in [`Net::sent`].
     Given(usize),
+    /// Cells that pass on what they have computed, from one step to the next: the number in [`Net::passing`].
+    Passing(usize),
 }
 
 /// A population that spikes.
@@ -76,6 +78,15 @@ pub struct Spiking {
     pub cells: usize,
     /// Whether they have spiked: the state, and its adjoint.
     pub spiked: Both,
+}
+
+/// A population that passes on what it computes, through graded synapses.
+#[derive(Debug, Clone, Copy)]
+pub struct Passing {
+    /// Its cells.
+    pub cells: usize,
+    /// What they pass on: the state, and its adjoint.
+    pub passed: Both,
 }
 
 /// What a loss reads.
@@ -101,6 +112,8 @@ pub struct Net {
     pub given: Given,
     /// The populations that spike.
     pub spiking: Vec<Spiking>,
+    /// The populations that pass on what they compute.
+    pub passing: Vec<Passing>,
     /// What cells send whose potentials samples give, for each projection through graded synapses `[frame][trial and cell]`.
     pub sent: Vec<Vec<Vec<f64>>>,
     /// The projections.

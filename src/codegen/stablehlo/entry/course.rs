@@ -39,8 +39,10 @@ pub struct Course {
 pub struct Sender {
     /// Its cells in a trial.
     pub cells: usize,
-    /// The state that tells who has sent; on the way back its adjoint, if that is wanted.
+    /// The state that tells who has sent, or what; on the way back its adjoint, if that is wanted.
     pub sent: Option<FieldId>,
+    /// Does it send spikes, and not what it has computed?
+    pub spikes: bool,
 }
 
 /// Values of cells that change from frame to frame.
@@ -358,7 +360,11 @@ impl Emitter<'_> {
             slots.insert(Slot::Trial(Trial::Samples(at)), none);
         }
         for (at, sender) in course.senders.iter().enumerate() {
-            let last = self.zeros(b, &[course.trials * sender.cells]);
+            // Nobody has spiked before the first step, but others pass on what they begin with.
+            let last = match sender.sent.filter(|_| !sender.spikes) {
+                Some(field) => b.convert(slots[&self.state(field)], self.real()),
+                None => self.zeros(b, &[course.trials * sender.cells]),
+            };
             slots.insert(Slot::Trial(Trial::Last(at as u32)), last);
             let none = b.constant(Literal::Whole(0), Element::I32, &[course.trials * sender.cells]);
             slots.insert(Slot::Trial(Trial::Spikes(at as u32)), none);
@@ -463,6 +469,10 @@ impl Emitter<'_> {
         for (number, sender) in course.senders.iter().enumerate() {
             let Some(field) = sender.sent else { continue };
             let spiked = b.convert(slots[&self.state(field)], self.real());
+            if !sender.spikes {
+                slots.insert(Slot::Trial(Trial::Last(number as u32)), spiked);
+                continue;
+            }
             let half = b.constant(Literal::Real(0.5), self.real(), &b.dims(spiked));
             let mask = b.compare(Compare::Gt, spiked, half);
             let sent = b.convert(mask, self.real());
@@ -565,15 +575,17 @@ impl Emitter<'_> {
 
     /// The derivatives in matrices: of all steps and trials at once.
     fn matrices(&self, b: &mut Builder, course: &Course, route: &Route, sent: Value, later: Value) -> Value {
-        let (cells, ahead) = (course.senders[route.from].cells, course.ahead(route.from));
-        // Of the steps 1 and later: in step 0 nobody has sent.
+        let (sender, ahead) = (&course.senders[route.from], course.ahead(route.from));
+        // Of the steps 1 and later: in step 0 nobody has spiked.
+        let first = usize::from(sender.spikes);
+        let steps = course.steps + 1 - first;
         let rows = |b: &mut Builder, all: Value, first: usize, each: usize| {
-            let part = b.slice(all, &[first, 0], &[first + course.steps, course.trials * each]);
-            b.reshape(part, &[course.steps * course.trials, each])
+            let part = b.slice(all, &[first, 0], &[first + steps, course.trials * each]);
+            b.reshape(part, &[steps * course.trials, each])
         };
-        let sent = rows(b, sent, ahead, cells);
+        let sent = rows(b, sent, ahead - 1 + first, sender.cells);
         let of_delay = |&delay: &usize| {
-            let there = rows(b, later, delay, route.targets);
+            let there = rows(b, later, delay - 1 + first, route.targets);
             b.contract((sent, 0), (there, 0))
         };
         let parts: Vec<Value> = route.delays.iter().map(of_delay).collect();
