@@ -181,12 +181,8 @@ impl<'a> Lowerer<'a> {
         }
         let Some((first, behind)) = flat.names.split_first() else { return };
         self.note(first.span, population);
+        self.note_section(flat, cell);
         let places = self.cell_places.get(&cell.span).cloned().unwrap_or_default();
-        if let Some(located) = flat.at
-            && let Some(section) = places.get(&located.section.text)
-        {
-            self.note(located.section.span, *section);
-        }
         let mut path = String::new();
         for name in behind {
             path.push_str(if path.is_empty() { "" } else { "." });
@@ -209,6 +205,16 @@ impl<'a> Lowerer<'a> {
         }
     }
 
+    /// Notes the name of the section that a path has a place in.
+    fn note_section(&mut self, flat: &FlatPath<'a>, cell: &Cell) {
+        let places = self.cell_places.get(&cell.span);
+        if let Some(located) = flat.at
+            && let Some(&section) = places.and_then(|places| places.get(&located.section.text))
+        {
+            self.note(located.section.span, section);
+        }
+    }
+
     /// Notes the names of a receptor, which stand behind those of two populations and before that of what edges have.
     pub(super) fn note_receptor(&mut self, names: &[&'a Name], cell: &Cell) {
         let places = self.cell_places.get(&cell.span).cloned().unwrap_or_default();
@@ -216,8 +222,11 @@ impl<'a> Lowerer<'a> {
         for name in names {
             path.push_str(if path.is_empty() { "" } else { "." });
             path.push_str(&name.text);
-            if let Some(means) = places.get(&path) {
-                self.note(name.span, *means);
+            let below = format!(".{path}");
+            let in_section = || places.iter().filter(|p| p.0.ends_with(&below)).map(|p| *p.1).min();
+            let in_section = || in_section().filter(|_| cell.morphology.is_some());
+            if let Some(means) = places.get(&path).copied().or_else(in_section) {
+                self.note(name.span, means);
             }
         }
     }
@@ -325,7 +334,9 @@ impl<'a> Lowerer<'a> {
                 let to = &network.populations[to];
                 self.note(first.span, network.populations[from].span);
                 self.note(name.span, to.span);
-                self.note_receptor(&behind[1..], &self.lowered_cell(to.cell).item);
+                let cell = self.lowered_cell(to.cell);
+                self.note_section(flat, &cell.item);
+                self.note_receptor(&behind[1..], &cell.item);
             }
             None => {
                 let of = &network.populations[from];
@@ -366,6 +377,10 @@ fn paths_in(e: &ast::Expr) -> Vec<FlatPath<'_>> {
     match &e.kind {
         ast::ExprKind::Path(path) => {
             vec![FlatPath { names: path.iter().collect(), selections: Vec::new(), at: None, span: e.span }]
+        }
+        ast::ExprKind::At(before, place, behind) if !before.is_empty() => {
+            let names = before.iter().chain(behind).collect();
+            vec![FlatPath { names, selections: Vec::new(), at: Some(place), span: e.span }]
         }
         ast::ExprKind::Call(_, args) => args.iter().flat_map(|arg| paths_in(&arg.value)).collect(),
         ast::ExprKind::Number { .. }

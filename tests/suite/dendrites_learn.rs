@@ -136,7 +136,9 @@ fn gradients_are_central_differences() {
     // What cells begin with at junctions does not learn.
     let without: Vec<&str> = learn.into_iter().filter(|name| !name.ends_with("v_init")).collect();
     let alone = ["pixels.out.Kick.weight", "out.all.v_init", "out.all.ra", "out.all.Leak.erev"];
-    let cases: [(&str, &[(&str, &str)], &[&str]); 3] = [
+    // The method, other words of the net, and what learns.
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str]);
+    let cases: [Case<'_>; 3] = [
         ("method = cnexp", &[gaps], &without),
         ("method = crank_nicolson", &[gaps], &without),
         ("method = cnexp", &[], &alone),

@@ -2141,11 +2141,11 @@ fn gradients_through_what_cells_compute_are_central_differences() {
             learner.set_learnt(&weights);
         }
         // On every engine.
-        let mut others = vec![
+        let mut others = Vec::from([
             (rates(&text, &RATES_LEARN, &none, (1, Precision::F64), &native), 1e-10),
             (rates(&text, &RATES_LEARN, &none, (3, Precision::F64), &native), 1e-10),
             (rates(&text, &RATES_LEARN, &none, (1, Precision::F32), &native), 1e-4),
-        ];
+        ]);
         #[cfg(feature = "xla")]
         others.extend(xla().map(|xla| (rates(&text, &RATES_LEARN, &for_xla(), (1, Precision::F64), &xla), 1e-10)));
         let all = |found: &driver::Found| [found.edges.concat(), found.parameters.clone(), vec![found.loss]].concat();
