@@ -6,8 +6,8 @@
 
 use super::stages::{Stage, Target};
 use super::{Draft, Lowering, Values, population_space, projection_space};
-use crate::ode::{Graph, Model, Node, NodeId};
-use crate::step::{BinaryOp, FieldId, FieldKind, Map, Role, Source};
+use crate::ode::{Graph, Model, Node, NodeId, StateId};
+use crate::step::{BinaryOp, FieldId, FieldKind, Map, RegionBuilder, Role, Source, ValueId};
 use rustc_hash::FxHashMap as HashMap;
 
 /// Which projection, and what its cells send.
@@ -41,7 +41,51 @@ fn looked_at(g: &mut Graph, root: NodeId, stage: u32, time: Option<NodeId>) -> N
     g.replace(root, &|_| None, &mut memo)
 }
 
+/// What cells pass on through graded synapses.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Passed {
+    /// The first projection that it goes along.
+    first: usize,
+    sent: NodeId,
+    /// The same when a run begins.
+    pub(super) begin: NodeId,
+}
+
+/// What is passed on, where that is carried from outside.
+pub(super) fn passed(model: &mut Model) -> Vec<Passed> {
+    let all = model.passed_on().into_iter();
+    all.map(|(first, sent)| Passed { first, sent, begin: model.at_the_beginning(sent) }).collect()
+}
+
 impl Lowering<'_> {
+    /// What cells pass on from the next step on, where that is carried from outside.
+    pub(super) fn pass_on(
+        &mut self,
+        b: &mut RegionBuilder,
+        values: &mut Values,
+        population: usize,
+        what: impl Fn(&Passed) -> NodeId,
+    ) {
+        let own = |passed: &&Passed| self.model.projections[passed.first].from == population;
+        for passed in self.passed.iter().filter(own).copied().collect::<Vec<_>>() {
+            let p = &self.model.projections[passed.first];
+            let (source, name) = (Source::Sent(passed.first as u32, 0), format!("{}'sent", p.name));
+            let value = self.lower(b, values, what(&passed));
+            let field = self.field(source, name, FieldKind::State, Some(population_space(population)), p.span);
+            b.store(field, value);
+        }
+    }
+
+    /// What cells pass on when all else of a step is known.
+    pub(super) fn last(&mut self, b: &mut RegionBuilder, population: usize, after: &[(StateId, ValueId)]) {
+        if self.passed.is_empty() {
+            return;
+        }
+        let dt = self.lower(b, &mut Values::new(population_space(population), Role::Step), self.dt);
+        let mut last = self.with_states(b, population, dt, after);
+        self.pass_on(b, &mut last, population, |passed| passed.sent);
+    }
+
     /// Adds up what arrives at each cell in a stage.
     pub(super) fn graded(&mut self, draft: &mut Draft, role: Role, stage: u32, sent: &[Sent]) {
         let model = self.model;

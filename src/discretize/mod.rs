@@ -74,16 +74,6 @@ pub fn discretize_carried(model: &Model, sources: &SourceMap, carried: Carried) 
     lowered(model, sources, Some(carried))
 }
 
-/// What cells pass on through graded synapses.
-#[derive(Debug, Clone, Copy)]
-struct Passed {
-    /// The first projection that it goes along.
-    first: usize,
-    sent: NodeId,
-    /// The same when a run begins.
-    begin: NodeId,
-}
-
 fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Program {
     let mut model = model.clone();
     let projections = if carried.is_some() { 0 } else { model.projections.len() };
@@ -104,8 +94,7 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     if carried.is_some() {
         // What cells send is carried from outside, too.
         sent.iter_mut().for_each(Vec::clear);
-        let all = model.passed_on().into_iter();
-        passed = all.map(|(first, sent)| Passed { first, sent, begin: model.at_the_beginning(sent) }).collect();
+        passed = graded::passed(&mut model);
     }
     let remembered: Vec<Option<Remembered>> =
         (0..projections).map(|projection| Remembered::new(&mut model, projection)).collect();
@@ -277,7 +266,7 @@ struct Lowering<'s> {
     fields: HashMap<Source, FieldId>,
     carried: Option<Carried>,
     /// What cells pass on through graded synapses, where that is carried from outside.
-    passed: Vec<Passed>,
+    passed: Vec<graded::Passed>,
     /// For each projection, whether what it brings arrives between two steps.
     between: Vec<bool>,
 }
@@ -697,24 +686,6 @@ impl<'s> Lowering<'s> {
         draft.push(b);
     }
 
-    /// What cells pass on from the next step on, where that is carried from outside.
-    fn pass_on(
-        &mut self,
-        b: &mut RegionBuilder,
-        values: &mut Values,
-        population: usize,
-        what: impl Fn(&Passed) -> NodeId,
-    ) {
-        let own = |passed: &&Passed| self.model.projections[passed.first].from == population;
-        for passed in self.passed.iter().filter(own).copied().collect::<Vec<_>>() {
-            let p = &self.model.projections[passed.first];
-            let (source, name) = (Source::Sent(passed.first as u32, 0), format!("{}'sent", p.name));
-            let value = self.lower(b, values, what(&passed));
-            let field = self.field(source, name, FieldKind::State, Some(population_space(population)), p.span);
-            b.store(field, value);
-        }
-    }
-
     /// One region per connection: adds up the currents out of each cell, at the voltages that a stage looks at.
     fn edges(&mut self, draft: &mut Draft, role: Role, stage: u32, slopes: &[Option<NodeId>]) {
         for (i, c) in self.model.connections.iter().enumerate() {
@@ -914,16 +885,6 @@ impl<'s> Lowering<'s> {
             }
         }
         draft.push(b);
-    }
-
-    /// What cells pass on when all else of a step is known.
-    fn last(&mut self, b: &mut RegionBuilder, population: usize, after: &[(StateId, ValueId)]) {
-        if self.passed.is_empty() {
-            return;
-        }
-        let dt = self.lower(b, &mut Values::new(population_space(population), Role::Step), self.dt);
-        let mut last = self.with_states(b, population, dt, after);
-        self.pass_on(b, &mut last, population, |passed| passed.sent);
     }
 
     /// A condition whose comparisons are spikes with a surrogate: the same truth. None if it compares nothing.

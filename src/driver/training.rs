@@ -401,7 +401,7 @@ impl Prepared {
             given: Given { of: given, elements, frames: steps.div_ceil(frame).max(1), steps: frame },
             spiking: spiking.iter().map(|(_, spiking)| *spiking).collect(),
             passing: programs.passing(&model, &whole)?,
-            sent: vec![Vec::new(); model.graded().filter(|(.., graded)| model.stays(graded.sent)).count()],
+            sent: vec![Vec::new(); model.graded_given().count()],
             routes,
             readouts,
             gradients: (0..(moved.len() + of_cells.len()) as u32).map(|of| programs.gradient(of)).collect(),
@@ -978,7 +978,7 @@ impl Programs {
             let arrived = self.there().bound(Source::Arrived(projection.arrives, 0));
             let from = match projection.graded {
                 Some(graded) if model.stays(graded.sent) => {
-                    let mut given = model.graded().filter(|(.., graded)| model.stays(graded.sent));
+                    let mut given = model.graded_given();
                     given.position(|(other, ..)| other == number).map(Origin::Given)
                 }
                 Some(graded) => {
@@ -1099,7 +1099,7 @@ fn suited(model: &Model) -> Result<(), Vec<Diagnostic>> {
     if model.populations.iter().any(|p| p.kind == Kind::Clock) {
         return refused("a drive brings spikes of a file; so far samples are all that differs in a step".into());
     }
-    let given = |arrives: u32| model.graded().find(|(_, p, graded)| p.arrives == arrives && model.stays(graded.sent));
+    let given = |arrives: u32| model.graded_given().find(|(_, p, _)| p.arrives == arrives);
     let mixed =
         model.graded().find_map(|(_, p, graded)| (!model.stays(graded.sent)).then(|| Some((p, given(p.arrives)?)))?);
     if let Some((p, (_, other, _))) = mixed {
@@ -1194,7 +1194,7 @@ fn learnt(model: &Model, learn: &[Learn], input: &(String, Span)) -> Result<Lear
     }
     for (one, _) in &parameters {
         let alone = BTreeSet::from([one.param]);
-        let mut given = model.graded().filter(|(.., graded)| model.stays(graded.sent));
+        let mut given = model.graded_given();
         if let Some((_, p, _)) = given.find(|(.., graded)| follows(model, graded.sent, &alone)) {
             let d = Diagnostic::without_place(Code::Unsupported, format!("`{}` cannot learn", one.name));
             let d = d.note(format!("what the graded synapses of `{}` pass on depends on it", p.name));

@@ -759,6 +759,11 @@ impl Model {
         self.graph.reachable([value]).into_iter().all(stays)
     }
 
+    /// Those of them that pass on what stays: what samples may give.
+    pub fn graded_given(&self) -> impl Iterator<Item = (usize, &Projection, Graded)> {
+        self.graded().filter(|(.., graded)| self.stays(graded.sent))
+    }
+
     /// What cells pass on through graded synapses and compute in a run, each once: the first projection that it goes along, and what it is.
     pub fn passed_on(&self) -> Vec<(usize, NodeId)> {
         let mut all: Vec<(usize, NodeId)> = Vec::new();

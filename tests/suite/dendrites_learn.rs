@@ -93,6 +93,20 @@ const LEARN: [&str; 9] = [
     "hidden.dend(0.9).Kick.tau",
 ];
 
+fn lesson(learn: &[&str], read: &str, (threads, precision): (usize, Precision)) -> Lesson {
+    Lesson {
+        input: ("pixels.x".into(), Span::default()),
+        example: input()[..PIXELS].into(),
+        frame: None,
+        learn: learn.iter().map(|name| Learn::of(name)).collect(),
+        reads: placed(vec![Read::State(read.into())]),
+        carried: Carried { surrogate: Surrogate::FastSigmoid(0.2), detached: true },
+        trials: TRIALS,
+        threads,
+        precision,
+    }
+}
+
 fn learner(
     text: &str,
     learn: &[&str],
@@ -101,17 +115,7 @@ fn learner(
 ) -> Result<Learner, Vec<Diagnostic>> {
     let checked = checked(text);
     assert!(checked.model.is_some(), "{:?}", checked.diagnostics);
-    let lesson = Lesson {
-        input: ("pixels.x".into(), Span::default()),
-        example: input()[..PIXELS].into(),
-        frame: None,
-        learn: learn.iter().map(|name| Learn::of(name)).collect(),
-        reads: placed(vec![Read::State("out.soma(0.5).v".into())]),
-        carried: Carried { surrogate: Surrogate::FastSigmoid(0.2), detached: true },
-        trials: TRIALS,
-        threads,
-        precision,
-    };
+    let lesson = lesson(learn, "out.soma(0.5).v", (threads, precision));
     Learner::new(&checked, options, &lesson, choice)
 }
 
@@ -231,17 +235,7 @@ fn what_is_wrong_with_places_is_told() {
     let said = |read: &str, learn: &[&str], others: &[(&str, &str)]| {
         let checked = checked(&net(others));
         assert!(checked.model.is_some(), "{:?}", checked.diagnostics);
-        let lesson = Lesson {
-            input: ("pixels.x".into(), Span::default()),
-            example: input()[..PIXELS].into(),
-            frame: None,
-            learn: learn.iter().map(|name| Learn::of(name)).collect(),
-            reads: placed(vec![Read::State(read.into())]),
-            carried: Carried { surrogate: Surrogate::FastSigmoid(0.2), detached: true },
-            trials: TRIALS,
-            threads: 1,
-            precision: Precision::F64,
-        };
+        let lesson = lesson(learn, read, (1, Precision::F64));
         match Learner::new(&checked, &CompileOptions::default(), &lesson, &interp) {
             Ok(learner) => format!("fine: {:?}", learner.outputs()),
             Err(errors) => errors

@@ -92,7 +92,7 @@ impl Followers {
             let of_file = move |file: u32| Some(((population, file), whole.data(population, file)?));
             files.into_iter().filter_map(of_file)
         };
-        for (_, p, graded) in model.graded().filter(|(.., graded)| model.stays(graded.sent)) {
+        for (_, p, graded) in model.graded_given() {
             let (params, files) = made_of(model, graded.sent);
             followers.sends_samples |= params.contains(&input);
             followers.data.extend(numbers(p.from, files));
