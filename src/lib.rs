@@ -262,11 +262,12 @@
 //! | how spikes count backward, and what trials exchange | `Carried` in `src/discretize/mod.rs`, `src/simulate/trials/` | `tests/suite/training.rs` |
 //! | how trials run on XLA: loops over steps, matrices or lists of edges | `src/codegen/stablehlo/entry/course.rs`, `src/simulate/trials/device.rs`, `tract/arrays.rs` | `tests/suite/training.rs` |
 //! | what goes along edges between trials natively, in which numbers, in which order it is added up | `src/simulate/trials/host.rs`, `tract/carrier.rs`, `rows.rs` | their tests, `tests/suite/training.rs` |
+//! | which states trials keep on the way forward, which steps they take again | `src/simulate/trials/tape.rs`, `src/simulate/backward/schedule.rs` | `tests/suite/training.rs` |
 //! | how delays between steps are delivered and learnt | `src/simulate/trials/tract/between.rs` | its tests, `tests/suite/training.rs` |
 //! | how a run is shown a sample | `sample` in `src/driver/training.rs`, `src/engine/frames.rs` | `tests/suite/training.rs`, `tests/suite/cli.rs` |
 //! | which weights live on a device, what brings them there and back | `src/simulate/trials/held.rs`, `device.rs`, `src/engine/descent.rs`, `settle` in `src/driver/training.rs` | `tests/suite/training.rs` |
 //! | losses, optimizers, samples | `src/train/`, `src/hir/train.rs`, `src/data/dataset.rs` | `src/train/`, `tests/suite/training.rs` |
-//! | what of a network learns, in which order, what its loss reads | `src/driver/training.rs` | `tests/suite/training.rs` |
+//! | what of a network learns, in which order, what its loss reads | `learn.rs` and `reads.rs` in `src/driver/training/` | `tests/suite/training.rs` |
 //! | what cells begin with in each trial | `src/driver/training/begin.rs` | `tests/suite/training.rs` |
 //! | what passes may change, what they must keep | `src/passes/mod.rs`, `src/passes/exact.rs` | `tests/suite/random_models.rs` |
 //! | the order of passes | `O2` in `src/passes/mod.rs` | `tests/passes/pipeline`, `tests/suite/passes.rs` |

@@ -426,7 +426,8 @@ class Model:
         output
             Writes what has been learnt to this file after each epoch, as `neuroc train` does.
         memory
-            For what going back needs of all steps; what does not fit is refused.
+            For what going back needs of all steps. With less than that, steps are taken again on the way back, with the same bits; on XLA what does
+            not fit is refused.
         progress
             As in `run`; a function is called with the number of the epoch, the samples seen of it, how many there are, and the mean loss.
 

@@ -106,10 +106,10 @@ impl Learning {
 
 #[pymethods]
 impl Learning {
-    /// Numbers that learn, samples that they learn from, samples for testing, bytes of states that are kept.
+    /// Numbers that learn, samples that they learn from, samples for testing, bytes that are kept of all steps.
     fn about(&self) -> PyResult<(usize, usize, usize, f64)> {
         let session = self.lock()?;
-        Ok((session.count(), session.data().train().len(), session.data().test().len(), session.memory()))
+        Ok((session.count(), session.data().train().len(), session.data().test().len(), session.room().bytes))
     }
 
     /// How many epochs there have been.

@@ -35,7 +35,7 @@ pub struct Args {
     /// Go on with a training that was interrupted, from the file that it wrote; as many epochs in all
     #[arg(long, value_name = "FILE", conflicts_with = "trained")]
     resume: Option<PathBuf>,
-    /// Memory for what going back needs of all steps
+    /// Memory for what going back needs of all steps; with less than that, steps are taken again
     #[arg(long, value_name = "SIZE", default_value = "4GB", value_parser = memory::size)]
     memory: f64,
     /// What has been learnt, as `run --trained` takes it; without this and --json: MODEL.trained.npz
@@ -105,11 +105,16 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     }
     if !args.quiet {
         let (train, test) = (session.data().train().len(), session.data().test().len());
-        let mebibytes = session.memory() / f64::from(1 << 20);
-        say(format!(
-            "{} numbers learn from {train} samples, {test} are for testing; states take {mebibytes:.0} MiB",
-            session.count()
-        ));
+        let mebibytes = session.room().bytes / f64::from(1 << 20);
+        let (kept, again, steps) = (session.room().kept, session.room().again, session.steps());
+        let states = match again {
+            0 => format!("states take {mebibytes:.0} MiB"),
+            _ => {
+                let times = steps as f64 / (steps - again) as f64;
+                format!("the states of {kept} steps take {mebibytes:.0} MiB, and each step is taken {times:.1} times")
+            }
+        };
+        say(format!("{} numbers learn from {train} samples, {test} are for testing; {states}", session.count()));
     }
     let mut progress = Progress::new(args.quiet);
     let mut history: Vec<(Score, Option<Score>)> = Vec::new();
@@ -147,7 +152,7 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     progress.bar.finish_and_clear();
     if args.json {
         let run_s = begin.elapsed().as_secs_f64() - compile_s;
-        let mut summary = json(args, &history, output.as_deref(), compile_s, run_s);
+        let mut summary = json(args, &session, &history, output.as_deref(), compile_s, run_s);
         if let Some(best) = session.best() {
             summary["best_epoch"] = best.into();
         }
@@ -191,13 +196,22 @@ fn line(epoch: u64, score: &Score, test: Option<&Score>) -> String {
     text + &format!("; {:.1} spikes a sample, {:.0} samples/s", score.spikes, score.samples as f64 / score.seconds)
 }
 
-fn json(args: &Args, history: &[(Score, Option<Score>)], output: Option<&Path>, compile_s: f64, run_s: f64) -> Value {
+fn json(
+    args: &Args,
+    session: &Session,
+    history: &[(Score, Option<Score>)],
+    output: Option<&Path>,
+    compile_s: f64,
+    run_s: f64,
+) -> Value {
     let of = |score: &Score| json!({"loss": score.loss, "accuracy": score.accuracy, "spikes_per_sample": score.spikes, "samples": score.samples, "seconds": score.seconds});
     let epochs: Vec<Value> =
         history.iter().map(|(train, test)| json!({"train": of(train), "test": test.as_ref().map(of)})).collect();
     json!({
         "model": args.file.display().to_string(),
         "epochs": epochs,
+        "memory_bytes": session.room().bytes,
+        "steps_forward": session.steps(),
         "output": output.map(|path| path.display().to_string()),
         "compile_s": compile_s,
         "run_s": run_s,

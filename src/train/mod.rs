@@ -19,7 +19,9 @@ use crate::driver::{Checked, CompileOptions, EngineChoice, Found, Learner, Lesso
 use crate::engine::EngineError;
 use crate::hir::Schedule;
 use crate::ode::{self, PerCell};
+use crate::passes::Backend;
 use crate::simulate::Loss;
+use crate::simulate::trials::Room;
 use crate::units;
 use optimizer::{shrink, squares};
 use std::collections::BTreeMap;
@@ -59,6 +61,7 @@ impl Watcher for Unwatched {
 /// A network that learns.
 pub struct Session {
     learner: Learner,
+    room: Room,
     data: Dataset,
     judge: Judge,
     batch: usize,
@@ -79,7 +82,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Reads the samples and compiles the network. States of at most `budget` bytes are kept.
+    /// Reads the samples and compiles the network. Of all steps at most `budget` bytes are kept.
     pub fn new(
         checked: &Checked,
         options: &CompileOptions,
@@ -113,23 +116,25 @@ impl Session {
             precision,
         };
         let mut learner = Learner::new(checked, options, &lesson, choice)?;
-        let wrong = |message: String, why: &str| Err(vec![Diagnostic::new(Code::BadData, train.data.1, message, why)]);
-        if learner.memory() > budget {
-            let (needed, each) = (learner.memory(), learner.memory() / batch as f64);
-            return wrong(
-                format!("going back keeps states in {needed:.3e} bytes, and {budget:.3e} may be used"),
-                &format!(
-                    "a sample takes {each:.3e}; `batch = {}` would do, or a larger --memory",
-                    ((budget / each) as usize).max(1)
-                ),
-            );
-        }
+        let wrong = |message: String, why: &str| vec![Diagnostic::new(Code::BadData, train.data.1, message, why)];
+        let room = learner.limit(budget).map_err(|least| {
+            let each = least / batch as f64;
+            let least = format!("going back keeps at least {least:.3e} bytes, and {budget:.3e} may be used");
+            let mut would_do = vec!["a larger --memory".to_owned()];
+            if budget >= each {
+                would_do.insert(0, format!("`batch = {}`", (budget / each) as usize));
+            }
+            if options.backend == Backend::Xla {
+                would_do.push("the native engine, which can take steps again in place of keeping them".to_owned());
+            }
+            wrong(least, &format!("a sample takes {each:.3e}; {} would do", would_do.join(", or ")))
+        })?;
         if train.patience.is_some() && data.test().is_empty() {
             let (all, share) = (data.train().len(), train.test);
-            return wrong(
+            return Err(wrong(
                 "`patience` waits for the loss of the test samples to become less".into(),
                 &format!("{share} of {all} samples are none"),
-            );
+            ));
         }
         let (optimizer, clips) = (train.optimizer, train.clip.is_some());
         let settled = learner.settle(optimizer.remembers(), &|held| update(optimizer, clips, held));
@@ -155,6 +160,7 @@ impl Session {
         let (schedule, planned, clip) = (train.schedule, train.epochs, train.clip);
         Ok(Session {
             learner,
+            room,
             data,
             judge,
             batch,
@@ -191,9 +197,14 @@ impl Session {
         (0..self.edges.len()).filter(|&number| self.learner.has_settled(number)).count()
     }
 
-    /// How many bytes of states are kept.
-    pub fn memory(&self) -> f64 {
-        self.learner.memory()
+    /// What is kept of all steps.
+    pub fn room(&self) -> Room {
+        self.room
+    }
+
+    /// How many steps are taken forward for a gradient: those of a run, and those that are taken again.
+    pub fn steps(&self) -> u64 {
+        self.learner.steps() as u64 + self.room.again
     }
 
     /// Learns from all samples once, in the order of the next epoch; none if the watcher has stopped it.

@@ -7,7 +7,7 @@
 //! States are kept where binomial checkpoints want them: with room for all of them nothing is computed twice; with room for `c` states no step is
 //! taken more than `r` times in a run of up to `(c + r)! / c! r!` steps.
 
-mod schedule;
+pub(super) mod schedule;
 
 use super::sampling::{Course, Loss, Sampled, Sampling};
 use crate::engine::{Edges, Engine, EngineError, Setup};
@@ -249,15 +249,10 @@ impl Tape<'_> {
         while self.kept.last().is_some_and(|(at, _)| *at > target) {
             self.kept.pop();
         }
-        while let Some((from, _)) = self.kept.last()
-            && *from < target
+        while let Some(from) = self.kept.last().map(|(at, _)| *at)
+            && let slots = (self.of.slots + 1).saturating_sub(self.kept.len() as u64)
+            && let Some(to) = schedule::next(from, target, slots)
         {
-            let (from, count) = (*from, target - *from + 1);
-            let slots = (self.of.slots + 1).saturating_sub(self.kept.len() as u64);
-            if slots == 0 {
-                break;
-            }
-            let to = from + schedule::ahead(count, slots);
             self.restore(forward, from)?;
             self.forward(forward, to, samples.as_deref_mut())?;
             self.keep(forward)?;

@@ -20,7 +20,7 @@ fn reach(slots: u64, times: u64) -> u64 {
 
 /// How many steps behind a kept state the next one is kept, where `count` states (the kept one among them) are still to be visited and there is room for
 /// `slots` more, at least one.
-pub(super) fn ahead(count: u64, slots: u64) -> u64 {
+fn ahead(count: u64, slots: u64) -> u64 {
     let mut times = 1;
     while reach(slots + 1, times) < count {
         times += 1;
@@ -28,6 +28,31 @@ pub(super) fn ahead(count: u64, slots: u64) -> u64 {
     // What lies behind the next one is visited with a slot less.
     let behind = reach(slots, times).min(count - 1);
     (count - behind).max(1)
+}
+
+/// Where the next state is kept on the way from the last one that is, `from`, to the one that is wanted, `to`, with room for `slots` more; none if there is no
+/// room, or nothing to go.
+pub(in crate::simulate) fn next(from: u64, to: u64, slots: u64) -> Option<u64> {
+    (slots > 0 && from < to).then(|| from + ahead(to - from + 1, slots))
+}
+
+/// How many steps are taken on the way back from the last of so many, with room for `slots` states besides that of the start.
+pub(in crate::simulate) fn again(steps: u64, slots: u64) -> u64 {
+    let (mut kept, mut taken) = (vec![0], 0);
+    let go = |kept: &mut Vec<u64>, to: u64| {
+        while let Some(at) = next(kept[kept.len() - 1], to, (slots + 1).saturating_sub(kept.len() as u64)) {
+            kept.push(at);
+        }
+    };
+    go(&mut kept, steps);
+    for step in (0..=steps).rev() {
+        while kept.len() > 1 && kept[kept.len() - 1] > step {
+            kept.pop();
+        }
+        taken += step - kept[kept.len() - 1];
+        go(&mut kept, step);
+    }
+    taken
 }
 
 #[cfg(test)]
@@ -47,6 +72,20 @@ mod tests {
         for count in 2..50 {
             assert_eq!(ahead(count, count - 1), 1, "{count}");
             assert_eq!(ahead(count, count + 3), 1, "{count}");
+            assert_eq!(again(count, count), 0, "{count}");
+        }
+    }
+
+    #[test]
+    fn steps_that_are_taken_again() {
+        // Without room each state is computed from the start.
+        assert_eq!(again(7, 0), 28);
+        // With room for one more the state in the middle is kept.
+        assert_eq!([next(0, 7, 1), next(0, 7, 0), next(7, 7, 3)], [Some(4), None, None]);
+        for (steps, slots) in [(19, 2), (100, 5), (1000, 20), (100_000, 100)] {
+            let times = again(steps, slots) as f64 / steps as f64;
+            let most = (1..).find(|&times| reach(slots + 1, times) > steps).unwrap();
+            assert!(times > 0.5 && times <= most as f64, "{steps} {slots}: {times}, {most}");
         }
     }
 }

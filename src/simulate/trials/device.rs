@@ -7,7 +7,7 @@
 //! where a third call moves them.
 
 use super::given::{self, Brought, brought};
-use super::{Both, Held, Net, OfEdges, Origin, Readout, Runner, Settled, Settling, Slopes, Update};
+use super::{Both, Held, Net, OfEdges, Origin, Readout, Room, Runner, Settled, Settling, Slopes, Update};
 use crate::codegen::plan::Plan;
 use crate::codegen::stablehlo::{self as hlo, Course, Form, Kind, Slot, Trial};
 use crate::engine::course::Direction;
@@ -333,9 +333,13 @@ impl Runner for Device {
         self.weights.as_mut().map(|weights| weights as &mut dyn Settled)
     }
 
-    /// What is kept for all steps of both directions.
-    fn bytes(&self, _: &Net) -> f64 {
-        self.back.bytes() as f64
+    /// What is kept of all steps of both directions, whatever the budget.
+    fn limit(&mut self, net: &Net, budget: f64) -> Result<Room, f64> {
+        let bytes = self.back.bytes() as f64;
+        match bytes <= budget {
+            true => Ok(Room { bytes, kept: net.steps as u64 + 1, again: 0 }),
+            false => Err(bytes),
+        }
     }
 }
 

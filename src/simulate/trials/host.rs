@@ -8,8 +8,9 @@
 
 use super::given::{Brought, brought};
 use super::number::Number;
+use super::tape::Tape;
 use super::tract::Carrier;
-use super::{Both, Net, Origin, Readout, Route, Runner, Sent, Slopes};
+use super::{Both, Net, Origin, Readout, Room, Route, Runner, Sent, Slopes};
 use crate::engine::{Engine, EngineError};
 use crate::simulate::Loss;
 use crate::step::FieldId;
@@ -20,30 +21,44 @@ pub struct Host<T> {
     forward: Box<dyn Engine>,
     back: Box<dyn Engine>,
     threads: usize,
-    /// The states after each step, in the order of [`Net::states`]. Its memory is used again.
-    tape: Vec<Vec<Vec<T>>>,
+    tape: Tape<T>,
+    /// The frame that the engine that goes forward has.
+    frame: Option<usize>,
 }
 
 /// What happened on the way forward.
-struct Ran<T> {
+struct Ran {
     /// For each population that spikes and every step who has sent; nobody in step 0.
     sent: Vec<Vec<Sent>>,
-    /// For each population that passes something on what that is after every step, from before the first on.
-    passed: Vec<Vec<Vec<T>>>,
     /// Of each readout.
     samples: Vec<Vec<f64>>,
 }
 
+/// What brings something to cells.
+struct Ways<'n, T: Number> {
+    /// For each projection.
+    carriers: Vec<Carrier<'n, T>>,
+    /// What samples bring.
+    brought: Vec<Brought<'n, T>>,
+}
+
+impl<T: Number> Ways<'_, T> {
+    fn new(net: &Net, threads: usize) -> Ways<'_, T> {
+        let carriers = net.routes.iter().map(|route| route.tract.carrier()).collect();
+        Ways { carriers, brought: brought(net, threads) }
+    }
+}
+
 impl<T: Number> Host<T> {
     /// With an engine for each direction; so many threads carry events.
-    pub fn new(forward: Box<dyn Engine>, back: Box<dyn Engine>, threads: usize) -> Host<T> {
-        Host { forward, back, threads, tape: Vec::new() }
+    pub fn new(net: &Net, forward: Box<dyn Engine>, back: Box<dyn Engine>, threads: usize) -> Host<T> {
+        Host { forward, back, threads, tape: Tape::whole(net), frame: None }
     }
 }
 
 impl<T: Number> Runner for Host<T> {
     fn samples(&mut self, net: &Net, given: &[Vec<f64>]) -> Result<(Vec<Vec<f64>>, u64), EngineError> {
-        let ran = self.forward(net, &carriers(net), &brought(net, self.threads), given, false)?;
+        let ran = self.forward(net, &Ways::new(net, self.threads), given, false)?;
         Ok((ran.samples, spikes(&ran.sent)))
     }
 
@@ -53,9 +68,8 @@ impl<T: Number> Runner for Host<T> {
         given: &[Vec<f64>],
         loss: &mut dyn FnMut(&[Vec<f64>]) -> Loss,
     ) -> Result<Slopes, EngineError> {
-        let carriers = carriers(net);
-        let mut brought = brought(net, self.threads);
-        let ran = self.forward(net, &carriers, &brought, given, true)?;
+        let mut ways = Ways::new(net, self.threads);
+        let ran = self.forward(net, &ways, given, true)?;
         let found = loss(&ran.samples);
         self.back.init()?;
         for (field, values) in &net.begin {
@@ -68,14 +82,16 @@ impl<T: Number> Runner for Host<T> {
         let mut weights: Vec<Vec<T>> = net.routes.iter().map(of_edges).collect();
         // What arrives one step later, two steps later, ...
         let mut later: Vec<VecDeque<Vec<T>>> = vec![VecDeque::new(); net.routes.len()];
-        let (mut nothing, mut values) = (Vec::new(), Vec::new());
+        let (mut nothing, mut values, mut computed) = (Vec::new(), Vec::new(), Vec::new());
         for step in (0..=net.steps).rev() {
+            let is_kept = self.visit(net, &ways, given, &ran.sent, step, &mut computed)?;
+            let states = if is_kept { self.tape.last() } else { &computed };
             let is = net.given.at(step);
             if let Some(field) = net.given.of.and_then(|of| of.back).filter(|_| frame != Some(is)) {
                 self.back.write(field, &given[is])?;
                 frame = Some(is);
             }
-            for ((field, _), values) in net.states.iter().zip(&self.tape[step]) {
+            for ((field, _), values) in self.tape.held.iter().zip(states) {
                 if let Some(field) = field.back {
                     T::write(&mut *self.back, field, values)?;
                 }
@@ -89,7 +105,7 @@ impl<T: Number> Runner for Host<T> {
             }
             self.back.step(step as u64, 1, &mut nothing)?;
             nothing.clear();
-            for there in &mut brought {
+            for there in &mut ways.brought {
                 if let Some(adjoint) = there.arrived.back {
                     T::read(&*self.back, adjoint, there.targets, &mut values)?;
                     there.add(is, &values);
@@ -105,19 +121,22 @@ impl<T: Number> Runner for Host<T> {
                 later.push_front(values);
             }
             for (number, route) in net.routes.iter().enumerate().filter(|(_, route)| route.learns) {
-                let (carrier, of_edges) = (&carriers[number], &mut weights[number]);
+                let (carrier, of_edges) = (&ways.carriers[number], &mut weights[number]);
                 match (route.from, later[number].front()) {
                     (Origin::Spiking(from), _) => {
                         let later: Vec<&[T]> = later[number].iter().map(Vec::as_slice).collect();
                         carrier.back_to_weights(&ran.sent[from][step], &later, of_edges, self.threads);
                     }
                     (Origin::Passing(from), Some(slopes)) => {
-                        carrier.back_to_bring(&ran.passed[from][step], slopes, of_edges, self.threads);
+                        let passed = net.passing[from].passed.forward;
+                        let at = self.tape.held.iter().position(|(both, _)| both.forward == passed);
+                        let passed = at.map_or(&[][..], |at| &states[at]);
+                        carrier.back_to_bring(passed, slopes, of_edges, self.threads);
                     }
                     (Origin::Given(_) | Origin::Passing(_), _) => {}
                 }
             }
-            self.back_to_senders(net, &carriers, step, &later, &found.slopes)?;
+            self.back_to_senders(net, &ways.carriers, step, &later, &found.slopes)?;
         }
         self.back.observe(0)?;
         let read = |of: &Vec<(FieldId, usize)>| {
@@ -127,7 +146,7 @@ impl<T: Number> Runner for Host<T> {
             }
             Ok(all)
         };
-        for (number, of_edges) in brought.iter().flat_map(|there| there.of_edges(net, self.threads)) {
+        for (number, of_edges) in ways.brought.iter().flat_map(|there| there.of_edges(net, self.threads)) {
             weights[number] = of_edges;
         }
         let edges = net.routes.iter().zip(weights).map(|(route, slopes)| route.tract.of_numbers(T::widened(slopes)));
@@ -145,17 +164,11 @@ impl<T: Number> Runner for Host<T> {
         Ok(())
     }
 
-    /// The states that are kept on the way forward, and what is passed on.
-    fn bytes(&self, net: &Net) -> f64 {
-        let states: usize = net.states.iter().map(|(_, count)| count).sum();
-        let values = states + net.passing.iter().map(|passing| passing.cells * net.trials).sum::<usize>();
-        size_of::<T>() as f64 * values as f64 * (net.steps as f64 + 1.0)
+    fn limit(&mut self, net: &Net, budget: f64) -> Result<Room, f64> {
+        let room = Room::new(net, size_of::<T>(), budget)?;
+        self.tape = Tape::new(net, room);
+        Ok(room)
     }
-}
-
-/// What events go along, in the numbers of a run.
-fn carriers<T: Number>(net: &Net) -> Vec<Carrier<'_, T>> {
-    net.routes.iter().map(|route| route.tract.carrier()).collect()
 }
 
 impl<T: Number> Host<T> {
@@ -202,74 +215,32 @@ impl<T: Number> Host<T> {
         }
     }
 
-    fn forward(
-        &mut self,
-        net: &Net,
-        carriers: &[Carrier<'_, T>],
-        brought: &[Brought<'_, T>],
-        given: &[Vec<f64>],
-        keep: bool,
-    ) -> Result<Ran<T>, EngineError> {
+    /// All steps forward. If states are kept, going back is to come.
+    fn forward(&mut self, net: &Net, ways: &Ways<'_, T>, given: &[Vec<f64>], keep: bool) -> Result<Ran, EngineError> {
         self.forward.init()?;
         for (field, values) in &net.begin {
             self.forward.write(field.forward, values)?;
         }
-        let mut frame = None;
-        let mut ran = Ran {
-            sent: net.spiking.iter().map(|_| vec![Sent::empty(net.trials)]).collect(),
-            passed: vec![Vec::new(); net.passing.len()],
-            samples: Vec::new(),
-        };
+        self.frame = None;
+        self.tape.clear();
         let begin = |readout: &Readout| match *readout {
             Readout::Count(of) => vec![0.0; net.spiking[of].cells * net.trials],
             Readout::Spikes(_) | Readout::State(..) => Vec::new(),
         };
-        ran.samples.extend(net.readouts.iter().map(begin));
+        let mut ran = Ran {
+            sent: net.spiking.iter().map(|_| vec![Sent::empty(net.trials)]).collect(),
+            samples: net.readouts.iter().map(begin).collect(),
+        };
         let mut values = Vec::new();
-        let mut nothing = Vec::new();
         for step in 0..=net.steps {
-            let is = net.given.at(step);
-            for there in brought.iter().filter(|_| frame != Some(is)) {
-                T::write(&mut *self.forward, there.arrived.forward, &there.frames[is])?;
-            }
-            for (passing, passed) in net.passing.iter().zip(&mut ran.passed) {
-                let mut values = Vec::new();
-                T::read(&*self.forward, passing.passed.forward, passing.cells * net.trials, &mut values)?;
-                passed.push(values);
-            }
-            for (number, first) in net.routes.iter().enumerate().filter(|(_, route)| route.is_sent()) {
-                let together = |other: &Route| other.arrived.forward == first.arrived.forward;
-                // Of those that lead to one receptor, the first one brings what arrives through all of them.
-                if net.routes[..number].iter().any(together) {
-                    continue;
-                }
-                values.clear();
-                values.resize(first.targets, T::zero());
-                for (route, carrier) in net.routes.iter().zip(carriers).filter(|(route, _)| together(route)) {
-                    match route.from {
-                        Origin::Spiking(from) => {
-                            carrier.arrive(&ran.sent[from], step + 1, &mut values, self.threads);
-                        }
-                        Origin::Passing(from) => {
-                            carrier.bring(&ran.passed[from][step], &mut values, self.threads);
-                        }
-                        Origin::Given(_) => {}
-                    }
-                }
-                T::write(&mut *self.forward, first.arrived.forward, &values)?;
-            }
-            if keep {
-                self.keep(net, step)?;
+            self.bring(net, ways, &ran.sent, step)?;
+            if keep && self.tape.wants(step as u64, net.steps as u64) {
+                self.keep(step)?;
             }
             if step == net.steps {
                 break;
             }
-            if let Some(of) = net.given.of.filter(|_| frame != Some(is)) {
-                self.forward.write(of.forward, &given[is])?;
-            }
-            frame = Some(is);
-            self.forward.step(step as u64, 1, &mut nothing)?;
-            nothing.clear();
+            self.take(net, given, step)?;
             for (number, spiking) in net.spiking.iter().enumerate() {
                 T::read(&*self.forward, spiking.spiked.forward, spiking.cells * net.trials, &mut values)?;
                 for (readout, samples) in net.readouts.iter().zip(&mut ran.samples) {
@@ -295,15 +266,91 @@ impl<T: Number> Host<T> {
         Ok(ran)
     }
 
+    /// Brings what arrives in a step, of what is sent in those before it.
+    fn bring(&mut self, net: &Net, ways: &Ways<'_, T>, sent: &[Vec<Sent>], step: usize) -> Result<(), EngineError> {
+        let is = net.given.at(step);
+        for there in ways.brought.iter().filter(|_| self.frame != Some(is)) {
+            T::write(&mut *self.forward, there.arrived.forward, &there.frames[is])?;
+        }
+        let mut passed = Vec::with_capacity(net.passing.len());
+        for passing in &net.passing {
+            let mut values = Vec::new();
+            T::read(&*self.forward, passing.passed.forward, passing.cells * net.trials, &mut values)?;
+            passed.push(values);
+        }
+        let mut values = Vec::new();
+        for (number, first) in net.routes.iter().enumerate().filter(|(_, route)| route.is_sent()) {
+            let together = |other: &Route| other.arrived.forward == first.arrived.forward;
+            // Of those that lead to one receptor, the first one brings what arrives through all of them.
+            if net.routes[..number].iter().any(together) {
+                continue;
+            }
+            values.clear();
+            values.resize(first.targets, T::zero());
+            for (route, carrier) in net.routes.iter().zip(&ways.carriers).filter(|(route, _)| together(route)) {
+                match route.from {
+                    Origin::Spiking(from) => carrier.arrive(&sent[from], step + 1, &mut values, self.threads),
+                    Origin::Passing(from) => carrier.bring(&passed[from], &mut values, self.threads),
+                    Origin::Given(_) => {}
+                }
+            }
+            T::write(&mut *self.forward, first.arrived.forward, &values)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a step, of which has been brought what arrives.
+    fn take(&mut self, net: &Net, given: &[Vec<f64>], step: usize) -> Result<(), EngineError> {
+        let is = net.given.at(step);
+        if let Some(of) = net.given.of.filter(|_| self.frame != Some(is)) {
+            self.forward.write(of.forward, &given[is])?;
+        }
+        self.frame = Some(is);
+        self.forward.step(step as u64, 1, &mut Vec::new())
+    }
+
     /// Keeps the states as they are after a step.
-    fn keep(&mut self, net: &Net, step: usize) -> Result<(), EngineError> {
-        self.tape.resize_with(self.tape.len().max(step + 1), Vec::new);
-        let states = &mut self.tape[step];
-        states.resize_with(net.states.len(), Vec::new);
-        for ((field, count), values) in net.states.iter().zip(states) {
+    fn keep(&mut self, step: usize) -> Result<(), EngineError> {
+        let held = self.tape.held.clone();
+        for ((field, count), values) in held.iter().zip(self.tape.keep(step as u64)) {
             T::read(&*self.forward, field.forward, *count, values)?;
         }
         Ok(())
+    }
+
+    /// Comes to the states after a step. Are they the last that are kept? If there is no room for them they are in `computed`.
+    fn visit(
+        &mut self,
+        net: &Net,
+        ways: &Ways<'_, T>,
+        given: &[Vec<f64>],
+        sent: &[Vec<Sent>],
+        step: usize,
+        computed: &mut Vec<Vec<T>>,
+    ) -> Result<bool, EngineError> {
+        let from = self.tape.back_to(step as u64) as usize;
+        if from == step {
+            return Ok(true);
+        }
+        for ((field, _), values) in self.tape.held.iter().zip(self.tape.last()) {
+            T::write(&mut *self.forward, field.forward, values)?;
+        }
+        self.frame = None;
+        for again in from..step {
+            self.take(net, given, again)?;
+            self.bring(net, ways, sent, again + 1)?;
+            if self.tape.wants(again as u64 + 1, step as u64) {
+                self.keep(again + 1)?;
+            }
+        }
+        let is_kept = self.tape.is_kept(step as u64);
+        if !is_kept {
+            computed.resize_with(self.tape.held.len(), Vec::new);
+            for ((field, count), values) in self.tape.held.iter().zip(computed) {
+                T::read(&*self.forward, field.forward, *count, values)?;
+            }
+        }
+        Ok(is_kept)
     }
 }
 

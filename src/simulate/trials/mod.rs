@@ -15,6 +15,7 @@ mod held;
 mod host;
 mod number;
 mod rows;
+mod tape;
 mod tract;
 
 #[cfg(feature = "xla")]
@@ -23,6 +24,7 @@ pub use held::{Gaps, Held, Settled, Settling, Update};
 pub use host::Host;
 pub use number::Number;
 pub use rows::Rows;
+pub use tape::Room;
 pub use tract::{Carrier, Lists, OfEdges, Sent, Tract};
 
 use super::Loss;
@@ -102,7 +104,7 @@ pub enum Readout {
 
 /// A network in many trials.
 pub struct Net {
-    /// The states that going back reads, with the number of values in all trials.
+    /// All states, with the number of values in all trials; in the program that goes back are those that it reads.
     pub states: Vec<(Both, usize)>,
     /// What cells and states begin with, for all trials.
     pub begin: Vec<(Both, Vec<f64>)>,
@@ -181,8 +183,8 @@ pub trait Runner: Send {
         None
     }
 
-    /// How many bytes is taken by what is kept of all steps; it grows with the number of trials and of steps.
-    fn bytes(&self, net: &Net) -> f64;
+    /// Keeps no more than so many bytes of all steps. The error says how many it takes at least.
+    fn limit(&mut self, net: &Net, budget: f64) -> Result<Room, f64>;
 }
 
 /// The derivatives of a loss.
