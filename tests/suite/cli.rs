@@ -734,8 +734,9 @@ fn examples_are_the_same_interpreted_and_compiled() {
         // What is large would take the interpreter minutes.
         let (duration, smaller): (&str, &[&str]) = match Path::new(&file).file_stem().and_then(|stem| stem.to_str()) {
             Some("rallpack3" | "coba_hh") => ("1ms", &[]),
-            Some("purkinje" | "column" | "lfp") => ("3ms", &[]),
-            Some("microcircuit") => ("10ms", &["--set", "scale=0.02"]),
+            Some("purkinje" | "column" | "lfp" | "pyramidal" | "olive_sheet") => ("3ms", &[]),
+            Some("vogels_abbott_coba" | "vogels_abbott_cuba") => ("3ms", &[]),
+            Some("microcircuit") => ("10ms", &["--set", "scale=0.01"]),
             _ => ("10ms", &[]),
         };
         let run = with(&["run", &file, "--quiet", "--cache", &cache, "--duration", duration], smaller);

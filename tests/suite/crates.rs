@@ -75,8 +75,19 @@ fn succeed(command: &mut Command) -> String {
 }
 
 fn cargo(folder: &Path, arguments: &[&str]) -> String {
-    let target = folder.join("target");
-    succeed(Command::new(env!("CARGO")).current_dir(folder).args(arguments).env("CARGO_TARGET_DIR", target))
+    succeed(&mut cargo_in(folder, arguments))
+}
+
+fn cargo_in(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.current_dir(folder).args(arguments).env("CARGO_TARGET_DIR", folder.join("target"));
+    command
+}
+
+/// What an example of a crate prints. However much it is optimized, it has the same bits; without that it is made four times as soon.
+fn example_prints(folder: &Path, name: &str) -> String {
+    let mut command = cargo_in(folder, &["run", "--offline", "--release", "--example", name]);
+    succeed(command.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0"))
 }
 
 /// The compiler, in a folder and with a cache of the tests' own.
@@ -265,7 +276,7 @@ fn a_crate_of_a_network_gives_the_bits_of_a_run() {
     if super::has_component("clippy") {
         cargo(&made, &["clippy", "--offline", "--lib", "--", "-Dwarnings"]);
     }
-    let out = cargo(&made, &["run", "--offline", "--release", "--example", "network"]);
+    let out = example_prints(&made, "network");
     let lines: Vec<&str> = out.lines().collect();
     let bits = |part: usize| -> Vec<f64> {
         let of_part = &lines[part * 3 * 729..(part + 1) * 3 * 729];
@@ -379,7 +390,7 @@ fn the_crate_gives_the_bits_of_a_run(case: &Case) {
         cargo(&made, &["clippy", "--offline", "--all-targets", "--", "-Dwarnings"]);
     }
     std::fs::write(made.join("examples/bits.rs"), bits_of(case)).unwrap();
-    let out = cargo(&made, &["run", "--offline", "--release", "--example", "bits"]);
+    let out = example_prints(&made, "bits");
     let lines: Vec<&str> = out.lines().collect();
     let (first, second) = lines.split_at(lines.len() / 2);
     assert_eq!(first.len(), case.read.len() + case.spikes.len());
@@ -657,7 +668,7 @@ run { duration = 20 ms; dt = 0.1 ms; record b.v every 1 ms }
     succeed(compiler(&folder).args(["build", "pulses.neuro", "-o", "made"]));
     let made = folder.join("made");
     std::fs::write(made.join("examples/events.rs"), EVENTS).unwrap();
-    let out = cargo(&made, &["run", "--offline", "--release", "--example", "events"]);
+    let out = example_prints(&made, "events");
     let own = "each edge of `edges.a.b.Delta` has a delay or a weight of its own, so they are those of this crate, for \
                populations of default size";
     assert_eq!(

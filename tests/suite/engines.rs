@@ -275,8 +275,10 @@ fn native_branches_give_the_bits_of_the_interpreter() {
 
 #[test]
 fn native_f64_gives_the_bits_of_the_interpreter() {
-    for_each(|_, program, setup, expected, what| {
-        for vectors in [1, 2, 4] {
+    for_each(|case, program, setup, expected, what| {
+        // How many vectors stand side by side is another thing than what is computed: programs with all operations try all numbers.
+        let numbers: &[u32] = if case.name.starts_with("all_ops") { &[1, 2, 4] } else { &[1, 4] };
+        for &vectors in numbers {
             for threads in [1, 2] {
                 let options = PlanOptions { precision: Precision::F64, vectors: Some(vectors), sizes: None };
                 let found = run(&mut native(program, setup, &options, threads), program, setup);
