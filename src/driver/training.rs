@@ -23,6 +23,8 @@ use crate::engine::frames::Frames;
 use crate::engine::{Engine, EngineError};
 use crate::hir::{Learn, Method, Train};
 use crate::ode::{self, Kind, Model, NodeId, ParamId, PerCell};
+#[cfg(feature = "xla")]
+use crate::simulate::trials::kinds;
 use crate::simulate::trials::{Given, Net, Room, Runner, Settling, Slopes, Update};
 use crate::simulate::{self, Loss};
 use crate::source::Span;
@@ -408,10 +410,8 @@ impl Learner {
     pub fn modules(checked: &Checked, options: &CompileOptions, lesson: &Lesson) -> Result<String, Vec<Diagnostic>> {
         let Prepared { net, programs, .. } = Prepared::new(checked, options, lesson)?;
         let mut text = String::new();
-        for (way, kind) in [&programs.forward, &programs.backward]
-            .into_iter()
-            .zip(crate::simulate::trials::kinds(&net).map_err(cannot)?)
-        {
+        let kinds = kinds(&net).map_err(cannot)?;
+        for (way, kind) in [&programs.forward, &programs.backward].into_iter().zip(kinds) {
             let plan = way.plan(lesson.precision)?;
             let device = way.setup.device_plan(&plan, DeviceClass::Cpu).map_err(cannot)?;
             let function = Entry::new(&plan, &device, kind.clone(), kind.name()).function;
