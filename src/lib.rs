@@ -99,7 +99,7 @@
 //!   (`refuse.rs`, `deliveries.rs`, `remember.rs` and `trees.rs` in `src/codegen/plan/`). Crates refuse bf16
 //!   (`src/codegen/rust/`), checkpoints events on their way on devices, and histories
 //!   (`src/simulate/checkpoint.rs`), learning synapses that remember, and on devices many cells whose delays learn between wide bounds
-//!   (`src/driver/training.rs`), gradients, artefacts and crates potentials (`src/driver/gradient.rs`, `src/artefact.rs`, `src/driver/experiment.rs`).
+//!   (`src/driver/training.rs`, `training/programs.rs`), gradients, artefacts and crates potentials (`src/driver/gradient.rs`, `src/artefact.rs`, `src/driver/experiment.rs`).
 //! - **Validity is a value.** Only [`step::verify`] makes a [`step::Verified`], and only that reaches interpreter and plan. In debug
 //!   builds the verifier runs after every pass.
 //! - **The IR is text**: `step::parse(step::print(p)) == p`, so that passes are tested on text.

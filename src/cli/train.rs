@@ -111,7 +111,8 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
             0 => format!("states take {mebibytes:.0} MiB"),
             _ => {
                 let times = steps as f64 / (steps - again) as f64;
-                format!("the states of {kept} steps take {mebibytes:.0} MiB, and each step is taken {times:.1} times")
+                let all = steps - again + 1;
+                format!("{kept} of {all} states take {mebibytes:.0} MiB, and each step is taken {times:.1} times")
             }
         };
         say(format!("{} numbers learn from {train} samples, {test} are for testing; {states}", session.count()));

@@ -307,6 +307,8 @@ fn networks_learn_on_xla() {
         assert_eq!(ran.code, 0, "{}", ran.err);
         json(&ran.out)["epochs"].as_array().unwrap().clone()
     };
+    let too_little = ["train", &digits, "--engine", "xla", "--precision", "f32", "--memory", "1kB", "-o", "one.npz"];
+    fails(&here, &too_little, 1, &["at least", "the native engine, which can take steps again"]);
     assert_eq!(train(&["--epochs", "1", "-o", "one.npz"]).len(), 1);
     let second = train(&["--epochs", "2", "--resume", "one.npz", "-o", "two.npz"]);
     let both = train(&["--epochs", "2", "-o", "both.npz"]);
@@ -315,6 +317,26 @@ fn networks_learn_on_xla() {
     assert!(both[1]["test"]["accuracy"].as_f64().unwrap() > 0.8, "{both:?}");
     let read = |name: &str| fs::read(here.path().join(name)).unwrap();
     assert!(read("two.npz") == read("both.npz"));
+}
+
+#[test]
+fn a_training_with_less_memory_learns_the_same() {
+    let (here, digits) = (folder(&[]), example("digits"));
+    let train = |memory: &str, output: &str| {
+        let more = ["train", &digits, "--json", "--epochs", "1", "--memory", memory, "-o", output];
+        let ran = fine(&here, &more);
+        let summary = json(&ran.out);
+        (summary["memory_bytes"].as_f64().unwrap(), summary["steps_forward"].as_u64().unwrap(), ran.err)
+    };
+    let (whole, once, _) = train("4GB", "whole.npz");
+    let (less, again, said) = train("500kB", "less.npz");
+    assert!(whole > 5e5 && less <= 5e5, "{whole} and {less} bytes");
+    assert!(once < again && again < 5 * once, "{once} and {again} steps");
+    assert!(said.contains(&format!("of {} states take", once + 1)) && said.contains("each step is taken"), "{said}");
+    assert!(bytes(&here, "less.npz") == bytes(&here, "whole.npz"));
+    let too_little = ["at least", "a larger --memory would do"];
+    fails(&here, &["train", &digits, "--memory", "1kB", "-o", "no.npz"], 1, &too_little);
+    assert!(!here.path().join("no.npz").exists());
 }
 
 /// With large steps the digits that are tested become worse again.

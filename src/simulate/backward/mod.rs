@@ -12,6 +12,7 @@ pub(super) mod schedule;
 use super::sampling::{Course, Loss, Sampled, Sampling};
 use crate::engine::{Edges, Engine, EngineError, Setup};
 use crate::step::{FieldId, FieldKind, Program, Source, SpaceId, SpaceKind};
+use schedule::Kept;
 use std::sync::Arc;
 
 /// A loss and its gradient.
@@ -155,7 +156,7 @@ impl Backward {
     ) -> Result<Gradient, EngineError> {
         forward.init()?;
         back.init()?;
-        let mut tape = Tape { of: self, kept: Vec::new(), course: Course::new(&self.sampling), most: 0 };
+        let mut tape = Tape { of: self, kept: Kept::new(self.slots + 1), course: Course::new(&self.sampling), most: 0 };
         let mut samples = vec![Vec::new(); self.sampling.sampled.len()];
         tape.keep(forward)?;
         tape.course.sample(&self.sampling, forward, &mut samples)?;
@@ -212,8 +213,8 @@ impl Backward {
 /// Kept states on the way.
 struct Tape<'a> {
     of: &'a Backward,
-    /// After how many steps, and the values of each state.
-    kept: Vec<(u64, Vec<Vec<f64>>)>,
+    /// The values of each state.
+    kept: Kept<Vec<Vec<f64>>>,
     course: Course,
     /// The most bytes so far.
     most: u64,
@@ -232,9 +233,9 @@ impl Tape<'_> {
     /// Keeps what the engine has come to.
     fn keep(&mut self, forward: &dyn Engine) -> Result<(), EngineError> {
         let values = self.read(forward)?;
-        self.kept.push((self.course.at, values));
-        let bytes = |(_, values): &(u64, Vec<Vec<f64>>)| values.iter().map(|v| 8 * v.len() as u64).sum::<u64>();
-        self.most = self.most.max(self.kept.iter().map(bytes).sum());
+        let bytes: u64 = values.iter().map(|v| 8 * v.len() as u64).sum();
+        self.kept.keep(self.course.at, values);
+        self.most = self.most.max(self.kept.count() * bytes);
         Ok(())
     }
 
@@ -246,14 +247,9 @@ impl Tape<'_> {
         target: u64,
         mut samples: Option<&mut Vec<Vec<f64>>>,
     ) -> Result<(), EngineError> {
-        while self.kept.last().is_some_and(|(at, _)| *at > target) {
-            self.kept.pop();
-        }
-        while let Some(from) = self.kept.last().map(|(at, _)| *at)
-            && let slots = (self.of.slots + 1).saturating_sub(self.kept.len() as u64)
-            && let Some(to) = schedule::next(from, target, slots)
-        {
-            self.restore(forward, from)?;
+        while self.kept.behind(target).is_some() {}
+        while let Some(to) = self.kept.next(target) {
+            self.restore(forward)?;
             self.forward(forward, to, samples.as_deref_mut())?;
             self.keep(forward)?;
         }
@@ -265,27 +261,26 @@ impl Tape<'_> {
 
     /// The states after so many steps, no fewer than of the last one that is kept.
     fn state(&mut self, forward: &mut dyn Engine, step: u64) -> Result<Vec<Vec<f64>>, EngineError> {
-        match self.kept.last() {
-            Some((at, values)) if *at == step => Ok(values.clone()),
-            Some((at, _)) => {
-                let at = *at;
-                self.restore(forward, at)?;
-                self.forward(forward, step, None)?;
-                self.read(forward)
-            }
-            None => Err(EngineError("internal error: no state is kept".into())),
+        if let Some((at, values)) = self.kept.last()
+            && at == step
+        {
+            return Ok(values.clone());
         }
+        self.restore(forward)?;
+        self.forward(forward, step, None)?;
+        self.read(forward)
     }
 
     /// Sets the engine back to the last state that is kept, where it is not there.
-    fn restore(&mut self, forward: &mut dyn Engine, from: u64) -> Result<(), EngineError> {
+    fn restore(&mut self, forward: &mut dyn Engine) -> Result<(), EngineError> {
+        let Some((from, values)) = self.kept.last() else {
+            return Err(EngineError("internal error: no state is kept".into()));
+        };
         if self.course.at == from {
             return Ok(());
         }
-        if let Some((_, values)) = self.kept.last() {
-            for (state, values) in self.of.states.iter().zip(values) {
-                forward.write(state.forward, values)?;
-            }
+        for (state, values) in self.of.states.iter().zip(values) {
+            forward.write(state.forward, values)?;
         }
         self.course.at = from;
         Ok(())

@@ -1,7 +1,7 @@
 //! From which states to compute again: binomial checkpoints.
 //!
 //! In come how many states are to be visited from the last to the first and how many can be kept; out goes how far to go from a state that is
-//! kept before the next one is.
+//! kept before the next one is, and what is kept.
 //! Never true here: more states are kept than there is room for.
 
 /// How many states can be visited backward with room for `slots` of them, the first one of which is kept, if no step between them is taken more than `times`
@@ -30,26 +30,64 @@ fn ahead(count: u64, slots: u64) -> u64 {
     (count - behind).max(1)
 }
 
-/// Where the next state is kept on the way from the last one that is, `from`, to the one that is wanted, `to`, with room for `slots` more; none if there is no
-/// room, or nothing to go.
-pub(in crate::simulate) fn next(from: u64, to: u64, slots: u64) -> Option<u64> {
-    (slots > 0 && from < to).then(|| from + ahead(to - from + 1, slots))
+/// What is kept after some steps, from the first one on.
+pub(in crate::simulate) struct Kept<V> {
+    /// How many there is room for.
+    room: u64,
+    all: Vec<(u64, V)>,
 }
 
-/// How many steps are taken on the way back from the last of so many, with room for `slots` states besides that of the start.
-pub(in crate::simulate) fn again(steps: u64, slots: u64) -> u64 {
-    let (mut kept, mut taken) = (vec![0], 0);
-    let go = |kept: &mut Vec<u64>, to: u64| {
-        while let Some(at) = next(kept[kept.len() - 1], to, (slots + 1).saturating_sub(kept.len() as u64)) {
-            kept.push(at);
+impl<V> Kept<V> {
+    /// Nothing yet, with room for so many, at least one.
+    pub fn new(room: u64) -> Kept<V> {
+        Kept { room, all: Vec::new() }
+    }
+
+    /// How many are kept.
+    pub fn count(&self) -> u64 {
+        self.all.len() as u64
+    }
+
+    /// The last one, and after how many steps it was.
+    pub fn last(&self) -> Option<(u64, &V)> {
+        self.all.last().map(|(at, value)| (*at, value))
+    }
+
+    /// After how many steps the next one is kept, on the way from the last one to what is wanted after `to`; none if there is no room, or nothing to go.
+    pub fn next(&self, to: u64) -> Option<u64> {
+        let Some((from, _)) = self.last() else { return Some(0) };
+        let slots = self.room.saturating_sub(self.count());
+        (slots > 0 && from < to).then(|| from + ahead(to - from + 1, slots))
+    }
+
+    /// Keeps one more.
+    pub fn keep(&mut self, at: u64, value: V) {
+        self.all.push((at, value));
+    }
+
+    /// Takes away the last one, if it is of more steps than these.
+    pub fn behind(&mut self, step: u64) -> Option<V> {
+        self.all.pop_if(|(at, _)| *at > step).map(|(_, value)| value)
+    }
+
+    /// Takes away all.
+    pub fn clear(&mut self) -> impl Iterator<Item = V> {
+        self.all.drain(..).map(|(_, value)| value)
+    }
+}
+
+/// How many steps are taken on the way back from the last of so many, with room for so many states.
+pub(in crate::simulate) fn again(steps: u64, room: u64) -> u64 {
+    let (mut kept, mut taken) = (Kept::new(room), 0);
+    let go = |kept: &mut Kept<()>, to: u64| {
+        while let Some(at) = kept.next(to) {
+            kept.keep(at, ());
         }
     };
     go(&mut kept, steps);
     for step in (0..=steps).rev() {
-        while kept.len() > 1 && kept[kept.len() - 1] > step {
-            kept.pop();
-        }
-        taken += step - kept[kept.len() - 1];
+        while kept.behind(step).is_some() {}
+        taken += step - kept.last().map_or(0, |(at, ())| at);
         go(&mut kept, step);
     }
     taken
@@ -72,20 +110,26 @@ mod tests {
         for count in 2..50 {
             assert_eq!(ahead(count, count - 1), 1, "{count}");
             assert_eq!(ahead(count, count + 3), 1, "{count}");
-            assert_eq!(again(count, count), 0, "{count}");
+            assert_eq!(again(count, count + 1), 0, "{count}");
         }
     }
 
     #[test]
     fn steps_that_are_taken_again() {
         // Without room each state is computed from the start.
-        assert_eq!(again(7, 0), 28);
+        assert_eq!(again(7, 1), 28);
         // With room for one more the state in the middle is kept.
-        assert_eq!([next(0, 7, 1), next(0, 7, 0), next(7, 7, 3)], [Some(4), None, None]);
-        for (steps, slots) in [(19, 2), (100, 5), (1000, 20), (100_000, 100)] {
-            let times = again(steps, slots) as f64 / steps as f64;
-            let most = (1..).find(|&times| reach(slots + 1, times) > steps).unwrap();
-            assert!(times > 0.5 && times <= most as f64, "{steps} {slots}: {times}, {most}");
+        let mut kept = Kept::new(2);
+        kept.keep(0, ());
+        assert_eq!(kept.next(7), Some(4));
+        kept.keep(4, ());
+        assert_eq!(kept.next(7), None);
+        // From 4 to 7, 6 and 5, and to 3 and 2, with 1 on the way.
+        assert_eq!(again(7, 2), 3 + 2 + 1 + 3 + 1);
+        for (steps, room) in [(19, 3), (100, 6), (1000, 21), (100_000, 101)] {
+            let times = again(steps, room) as f64 / steps as f64;
+            let most = (1..).find(|&times| reach(room, times) > steps).unwrap();
+            assert!(times > 0.5 && times <= most as f64, "{steps} {room}: {times}, {most}");
         }
     }
 }

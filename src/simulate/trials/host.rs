@@ -311,8 +311,15 @@ impl<T: Number> Host<T> {
 
     /// Keeps the states as they are after a step.
     fn keep(&mut self, step: usize) -> Result<(), EngineError> {
-        let held = self.tape.held.clone();
-        for ((field, count), values) in held.iter().zip(self.tape.keep(step as u64)) {
+        let mut values = self.tape.room();
+        self.read(&mut values)?;
+        self.tape.keep(step as u64, values);
+        Ok(())
+    }
+
+    /// The states as they are.
+    fn read(&self, states: &mut [Vec<T>]) -> Result<(), EngineError> {
+        for ((field, count), values) in self.tape.held.iter().zip(states) {
             T::read(&*self.forward, field.forward, *count, values)?;
         }
         Ok(())
@@ -346,9 +353,7 @@ impl<T: Number> Host<T> {
         let is_kept = self.tape.is_kept(step as u64);
         if !is_kept {
             computed.resize_with(self.tape.held.len(), Vec::new);
-            for ((field, count), values) in self.tape.held.iter().zip(computed) {
-                T::read(&*self.forward, field.forward, *count, values)?;
-            }
+            self.read(computed)?;
         }
         Ok(is_kept)
     }

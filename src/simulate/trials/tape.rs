@@ -1,12 +1,12 @@
 //! What is kept of all steps on the way forward, within a budget.
 //!
 //! In come the states of all trials and a number of bytes; out goes of how many steps there is room for them, and which.
-//! Never true here: more is kept than there is room for, but for who has spiked, which takes little.
+//! Never true here: more is kept than there is room for, but for who has spiked.
 //!
 //! Where there is no room for all steps, states are kept where binomial checkpoints want them, and steps are taken again on the way back.
 
 use super::{Both, Net, Readout};
-use crate::simulate::backward::schedule;
+use crate::simulate::backward::schedule::{Kept, again};
 
 /// For what there is room.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,11 +38,9 @@ impl Room {
         // One of them is what is computed last, and not kept for long.
         let each = bytes(true);
         let slots = ((budget - read) / each.max(1.0)).min((steps + 1) as f64) as u64;
-        match slots.checked_sub(2) {
-            Some(more) => {
-                Ok(Room { bytes: read + slots as f64 * each, kept: more + 1, again: schedule::again(steps, more) })
-            }
-            None => Err(whole.min(read + 2.0 * each)),
+        match slots.saturating_sub(1) {
+            0 => Err(whole.min(read + 2.0 * each)),
+            kept => Ok(Room { bytes: read + slots as f64 * each, kept, again: again(steps, kept) }),
         }
     }
 
@@ -63,57 +61,55 @@ fn held(net: &Net, all: bool) -> Vec<(Both, usize)> {
 pub struct Tape<T> {
     /// Which states.
     pub held: Vec<(Both, usize)>,
-    /// Besides that of the start.
-    slots: u64,
-    /// After how many steps, and the values of each state.
-    kept: Vec<(u64, Vec<Vec<T>>)>,
+    /// The values of each.
+    kept: Kept<Vec<Vec<T>>>,
     free: Vec<Vec<Vec<T>>>,
 }
 
 impl<T> Tape<T> {
     /// An empty one with room for all steps.
     pub fn whole(net: &Net) -> Tape<T> {
-        Tape { held: held(net, false), slots: net.steps as u64, kept: Vec::new(), free: Vec::new() }
+        Tape { held: held(net, false), kept: Kept::new(net.steps as u64 + 1), free: Vec::new() }
     }
 
     /// An empty one.
     pub fn new(net: &Net, room: Room) -> Tape<T> {
-        Tape { held: held(net, room.takes_again()), slots: room.kept - 1, ..Tape::whole(net) }
+        Tape { held: held(net, room.takes_again()), kept: Kept::new(room.kept), free: Vec::new() }
     }
 
     /// Forgets all.
     pub fn clear(&mut self) {
-        self.free.extend(self.kept.drain(..).rev().map(|(_, values)| values));
+        self.free.extend(self.kept.clear());
     }
 
     /// Forgets what lies behind a step, and answers with the step of the last state that is kept.
     pub fn back_to(&mut self, step: u64) -> u64 {
-        while let Some((_, values)) = self.kept.pop_if(|(at, _)| *at > step) {
+        while let Some(values) = self.kept.behind(step) {
             self.free.push(values);
         }
-        self.kept.last().map_or(0, |(at, _)| *at)
+        self.kept.last().map_or(0, |(at, _)| at)
     }
 
     /// Is the last state that is kept that after so many steps?
     pub fn is_kept(&self, step: u64) -> bool {
-        self.kept.last().is_some_and(|(at, _)| *at == step)
+        self.kept.last().is_some_and(|(at, _)| at == step)
     }
 
     /// Is the state after `step` steps to be kept, on the way from the last one that is to that after `to`?
     pub fn wants(&self, step: u64, to: u64) -> bool {
-        let slots = (self.slots + 1).saturating_sub(self.kept.len() as u64);
-        match self.kept.last() {
-            Some(&(from, _)) => schedule::next(from, to, slots) == Some(step),
-            None => step == 0,
-        }
+        self.kept.next(to) == Some(step)
     }
 
-    /// Room for the values of the states after so many steps, which are kept.
-    pub fn keep(&mut self, step: u64) -> &mut [Vec<T>] {
+    /// Room for the values of the states of a step.
+    pub fn room(&mut self) -> Vec<Vec<T>> {
         let mut values = self.free.pop().unwrap_or_default();
         values.resize_with(self.held.len(), Vec::new);
-        self.kept.push((step, values));
-        self.kept.last_mut().map_or(&mut [], |(_, values)| values)
+        values
+    }
+
+    /// Keeps the states after so many steps.
+    pub fn keep(&mut self, step: u64, values: Vec<Vec<T>>) {
+        self.kept.keep(step, values);
     }
 
     /// The last values that are kept.
