@@ -632,3 +632,47 @@ fn members_behind_comments_begin_lines_of_their_own() {
                 d_lambda = 0.05\n    }\n    region all {\n        // stiff\n        ra = 100 ohm*cm\n    }\n}\n";
     assert_eq!(formatted(text).unwrap(), text);
 }
+
+#[test]
+fn any_text_has_tokens() {
+    let told = |text: &str| {
+        let tokens = grammar::tokens(text);
+        let told = tokens.iter().map(|t| format!("{}{:?} {}", if t.first_on_line { "^" } else { "" }, t.kind, t.text));
+        told.collect::<Vec<_>>()
+    };
+    // Numbers end where the grammar's do, strings at their quote or not at all, comments of one kind at the line's end.
+    assert_eq!(
+        told("1.5e-3 2. .5 3e+ 1..2 4x"),
+        [
+            "^Number 1.5e-3",
+            "Number 2",
+            "Symbol .",
+            "Number .5",
+            "Number 3",
+            "Word e",
+            "Symbol +",
+            "Number 1",
+            "Symbol ..",
+            "Number 2",
+            "Number 4",
+            "Word x",
+        ]
+    );
+    assert_eq!(
+        told("\"a b\"\n\"open\n// rest \"\"\r\n/* a\n*/ x /* y"),
+        [
+            "^String \"a b\"",
+            "^Symbol \"",
+            "Word open",
+            "^Comment // rest \"\"\r",
+            "^Comment /* a\n*/",
+            "Word x",
+            "Symbol /*",
+            "Word y",
+        ]
+    );
+    assert_eq!(
+        told("_a1<->µ-> 💥é:=\u{FEFF}<"),
+        ["^Word _a1", "Symbol <->", "Word µ", "Symbol ->", "Symbol 💥", "Word é", "Symbol :=", "Symbol <",]
+    );
+}
