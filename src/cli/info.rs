@@ -118,7 +118,13 @@ fn electrotonic(out: &mut String, model: &ode::Model, cable: &ode::Cable, tree: 
     let passive = ode::Passive::of(model, cable);
     let known = passive.as_ref().and_then(|p| Some((p, p.input_resistance(tree)?, p.electrotonic(tree)?)));
     let Some((passive, resistance, lengths)) = known else {
-        let _ = writeln!(out, "    no input resistance: before the first step the membrane is not passive");
+        let nothing = passive.is_some_and(|p| p.conductance.iter().all(|&g| g == 0.0));
+        let why = if nothing {
+            "nothing leaks through the membrane"
+        } else {
+            "before the first step the membrane is not passive"
+        };
+        let _ = writeln!(out, "    no input resistance: {why}");
         return;
     };
     // The first compartment, to four digits.

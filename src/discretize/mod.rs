@@ -312,6 +312,11 @@ impl<'s> Lowering<'s> {
     fn without_steps(mut self, projections: usize, remembered: &[Option<Remembered>]) -> Program {
         let model = self.model;
         self.observed(remembered, &[]);
+        // Samples are taken on the grid.
+        let recorded = model.graph.reachable(model.records.iter().map(|r| r.value));
+        if recorded.iter().any(|&node| matches!(model.graph.node(node), Node::Time | Node::StepTime)) {
+            self.param(dt_param(model));
+        }
         for (population, p) in model.populations.iter().enumerate() {
             if let Some(spike) = &p.spike {
                 self.spikes(population, spike.span);

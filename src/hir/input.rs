@@ -216,7 +216,7 @@ impl<'a> Lowerer<'a> {
                 continue;
             }
             if let Some(located) = flat.at {
-                self.error(MorphologyError::NoSections { cell, span: located.span });
+                self.no_sections(&definition, located.span);
                 continue;
             }
             let symbol = match leads {

@@ -4,7 +4,7 @@
 //! Never true here: it is known which cells a rule joins.
 
 use super::calls::Env;
-use super::error::{JunctionError, MorphologyError, NetworkError, Signature, SynapseError};
+use super::error::{JunctionError, NetworkError, Signature, SynapseError};
 use super::items::{ItemKind, Kind};
 use super::keys::Block;
 use super::lower::Lowerer;
@@ -234,7 +234,7 @@ impl<'a> Lowerer<'a> {
             return Some(End { population: place.population, v, port, area, at: Some(at) });
         }
         if let Some(located) = flat.at {
-            self.error(MorphologyError::NoSections { cell, span: located.span });
+            self.no_sections(&definition, located.span);
             return None;
         }
         let compartment = match (&place.rest[..], &cell.compartments[..]) {

@@ -972,6 +972,14 @@ impl<'a> Lowerer<'a> {
         Some(element)
     }
 
+    /// Says that a cell has no sections, but for one whose sections could not be understood.
+    pub(super) fn no_sections(&mut self, definition: &Definition<Cell>, span: Span) {
+        let cell = &definition.item;
+        if !definition.is_unknown(&cell.name) {
+            self.error(MorphologyError::NoSections { cell, span });
+        }
+    }
+
     /// The quantity that is recorded at a place or in each compartment of some sections, and where that is.
     pub(super) fn quantity_at(
         &mut self,
@@ -982,7 +990,7 @@ impl<'a> Lowerer<'a> {
         let cell = &definition.item;
         let Some(morphology) = &cell.morphology else {
             let span = flat.at.map_or(flat.span, |at| at.span);
-            self.error(MorphologyError::NoSections { cell, span });
+            self.no_sections(definition, span);
             return None;
         };
         let Some(located) = flat.at else {

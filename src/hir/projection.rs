@@ -348,7 +348,7 @@ impl<'a> Lowerer<'a> {
                 morphology.tree.name(element)
             }
             (None, Some(located), ..) => {
-                self.error(MorphologyError::NoSections { cell, span: located.span });
+                self.no_sections(&definition, located.span);
                 return None;
             }
             (None, None, "", [only]) => only.name.clone(),
@@ -590,7 +590,7 @@ impl<'a> Lowerer<'a> {
         }
         let seat = match &cell.morphology {
             Some(morphology) => self.seat_at(&definition, morphology, (place, flat), &synapse.item)?,
-            None => self.seat(cell, (place, flat), &synapse.item)?,
+            None => self.seat(&definition, (place, flat), &synapse.item)?,
         };
         self.check_arguments(via, &synapse.item)?;
         let values = self.values(draft, via, &synapse.item.symbols)?;
@@ -635,7 +635,7 @@ impl<'a> Lowerer<'a> {
         let graded = synapse.item.graded.as_ref()?;
         let definition = self.lowered_cell(draft.populations[place.population].cell);
         let cell = &definition.item;
-        let seat = self.seat_only(cell, (place, flat))?;
+        let seat = self.seat_only(&definition, (place, flat))?;
         // A sender's potential may be given, too.
         let is_given = |id: &SymbolId| matches!(cell.symbol(*id).kind, SymbolKind::Param(_) | SymbolKind::Let(_));
         let given = || cell.find("v").filter(is_given);
@@ -718,9 +718,15 @@ impl<'a> Lowerer<'a> {
     }
 
     /// Where a receptor sits, if the synapse fits there.
-    fn seat(&mut self, cell: &Cell, (place, flat): (&Place<'a>, &FlatPath<'a>), synapse: &Synapse) -> Option<Seat> {
+    fn seat(
+        &mut self,
+        definition: &Definition<Cell>,
+        (place, flat): (&Place<'a>, &FlatPath<'a>),
+        synapse: &Synapse,
+    ) -> Option<Seat> {
+        let cell = &definition.item;
         let span = place.rest_span;
-        let seat = self.seat_only(cell, (place, flat))?;
+        let seat = self.seat_only(definition, (place, flat))?;
         if let (None, Some(read)) = (seat.v, Lowerer::reads_voltage(synapse)) {
             self.error(SynapseError::NoVoltage { cell: &cell.name, read, span, sends: false });
             return None;
@@ -743,10 +749,11 @@ impl<'a> Lowerer<'a> {
     }
 
     /// A place on a cell without sections, whatever sits there.
-    fn seat_only(&mut self, cell: &Cell, (place, flat): (&Place<'a>, &FlatPath<'a>)) -> Option<Seat> {
+    fn seat_only(&mut self, definition: &Definition<Cell>, (place, flat): (&Place<'a>, &FlatPath<'a>)) -> Option<Seat> {
+        let cell = &definition.item;
         let span = place.rest_span;
         if let Some(located) = flat.at {
-            self.error(MorphologyError::NoSections { cell, span: located.span });
+            self.no_sections(definition, located.span);
             return None;
         }
         let seat = match (&place.rest[..], &cell.compartments[..]) {

@@ -557,8 +557,11 @@ impl<'a> Lowerer<'a> {
     /// Warns of a run that records nothing.
     fn records_nothing(&mut self, run: &ast::Run, population: &Population) {
         let definition = self.lowered_cell(population.cell);
-        let compartment = definition.item.compartments.first().map(|c| c.name.as_str());
-        self.error(RunError::RecordsNothing { population: &population.name, compartment, run: word(run) });
+        let place = match &definition.item.morphology {
+            Some(morphology) => Some(format!("{}(0.5)", morphology.tree.sections[0].name)),
+            None => definition.item.compartments.first().map(|c| c.name.clone()),
+        };
+        self.error(RunError::RecordsNothing { population: &population.name, place, run: word(run) });
     }
 
     /// Which of the networks a run block means.

@@ -163,6 +163,8 @@ pub fn read(text: &str) -> Result<Reconstruction, Vec<SwcError>> {
 
 fn points(text: &str) -> Result<Vec<Point>, Vec<SwcError>> {
     let (mut points, mut parents, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+    // The mark that some editors put before a text is no part of it.
+    let text = text.trim_start_matches('\u{feff}');
     for (line, text) in text.lines().enumerate().map(|(i, text)| (i + 1, text)) {
         let columns: Vec<&str> = text.split('#').next().unwrap_or("").split_whitespace().collect();
         match columns[..] {
@@ -393,17 +395,23 @@ impl Cell {
         plain(a) && plain(b) && (length / (2.0 * radius) - 1.0).abs() < 0.01
     }
 
-    /// The centre of the soma's outline and its mean radius, if the points are around one: the row ends where it began, far from the centre for
-    /// the thickness of its line.
-    fn outline(&self, row: &[usize]) -> Option<([f64; 3], f64)> {
+    /// The centre of the soma's outline, its mean radius and how many points it has, if the points are around one: the row ends where it
+    /// began, far from the centre for the thickness of its line.
+    fn outline(&self, row: &[usize]) -> Option<([f64; 3], f64, usize)> {
         let (first, last) = (*row.first()?, *row.last()?);
+        // One that is closed by its first point is the same outline.
+        let closed = row.len() > 1 && self.points[first].at == self.points[last].at;
+        let around = &row[..row.len() - usize::from(closed)];
         let longest = row.windows(2).map(|w| self.distance(w[0], w[1])).fold(0.0, f64::max);
-        let n = row.len() as f64;
-        let centre = [0, 1, 2].map(|axis| row.iter().map(|&i| self.points[i].at[axis]).sum::<f64>() / n);
-        let radius = row.iter().map(|&i| between(self.points[i].at, centre)).sum::<f64>() / n;
+        let n = around.len() as f64;
+        let centre = [0, 1, 2].map(|axis| around.iter().map(|&i| self.points[i].at[axis]).sum::<f64>() / n);
+        let radius = around.iter().map(|&i| between(self.points[i].at, centre)).sum::<f64>() / n;
         let thickest = row.iter().map(|&i| self.points[i].radius).fold(0.0, f64::max);
-        (row.len() > 3 && self.distance(first, last) <= 1.01 * longest && thickest < 0.5 * radius)
-            .then_some((centre, radius))
+        (around.len() > 3 && self.distance(first, last) <= 1.01 * longest && thickest < 0.5 * radius).then_some((
+            centre,
+            radius,
+            around.len(),
+        ))
     }
 }
 
@@ -419,7 +427,7 @@ impl Drawing<'_> {
             Some(row) if row.len() == 3 && cell.is_three_points() => {
                 Some((cell.points[root].at, radius, Soma::ThreePoints))
             }
-            Some(row) => cell.outline(row).map(|(centre, radius)| (centre, radius, Soma::Outline(row.len()))),
+            Some(row) => cell.outline(row).map(|(centre, radius, n)| (centre, radius, Soma::Outline(n))),
             None => None,
         };
         match (sphere, row) {

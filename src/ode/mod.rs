@@ -42,7 +42,7 @@ pub use noise::{Noisy, noisy, not_noise};
 pub use overrides::{Override, PerCell, apply, full_name, parse_override, sets_initial_value};
 pub use passive::Passive;
 pub use print::{print, show};
-pub use rounded::{in_steps, rounded};
+pub use rounded::{at_the_end_of_a_step, in_steps, rounded};
 pub use sweep::{Axis, Design, Set, design};
 pub use timescale::{slopes, step_became_too_long, step_too_long};
 pub use verify::verify;
@@ -93,7 +93,7 @@ pub struct Model {
     pub jumps: Vec<Jump>,
     /// What modulates synapses.
     pub modulators: Vec<Modulator>,
-    /// How long the events of drives take.
+    /// How long the events of drives take, and when those with a list of times are sent.
     pub waits: Vec<Wait>,
     /// What is recorded.
     pub records: Vec<Record>,
@@ -497,13 +497,15 @@ pub struct Jump {
     pub amount: NodeId,
 }
 
-/// How long the events of a drive take.
+/// How long the events of a drive take, or when one of them is sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wait {
     /// The name of the drive.
     pub drive: String,
-    /// The delay (ms).
-    pub delay: NodeId,
+    /// The delay, or the time since the start (ms).
+    pub time: NodeId,
+    /// Is it a time since the start?
+    pub since_start: bool,
     /// Where it stands.
     pub span: Span,
 }

@@ -35,10 +35,25 @@ struct Culprit {
     value: f64,
 }
 
+/// A current that spoils the voltages of a whole cell, which are solved at once.
+struct Spoilt {
+    /// The compartment.
+    compartment: usize,
+    /// Where the current flows: a population and an element of it.
+    at: (usize, usize),
+    outward: NodeId,
+}
+
 impl Scene<'_> {
     /// Names the first cell, and in it the first state, that is not finite after so many steps; `history` goes to the step before.
     pub(super) fn diagnostic(self, step: u64, history: &History) -> Result<Diagnostic, EngineError> {
-        let culprit = self.culprit()?;
+        let mut culprit = self.culprit()?;
+        let before = history.back().map(|(at, states)| (*at, states));
+        // One bad current spoils the voltages of its whole cell.
+        let spoilt = self.spoilt(&culprit, before);
+        if let Some(spoilt) = &spoilt {
+            culprit.cell = spoilt.compartment;
+        }
         let name = &self.program.field(culprit.field).name;
         let what = if culprit.value.is_nan() { "NaN (not a number)" } else { "infinite" };
         let message = match step {
@@ -56,8 +71,8 @@ impl Scene<'_> {
         for (at, before) in history {
             d = d.note(self.told(&culprit, *at, before));
         }
-        let before = history.back().map(|(at, states)| (*at, states));
         let roots: Vec<NodeId> = match (state, before) {
+            _ if spoilt.is_some() => spoilt.iter().map(|s| s.outward).collect(),
             // What an edge has changes with events.
             (Some(s), _) if s.edges.is_some() => vec![],
             (Some(s), None) => vec![s.init],
@@ -69,7 +84,7 @@ impl Scene<'_> {
             Some((at, old)) => Some((at + 1, self.finite(old, culprit.cell)?)),
             None => None,
         };
-        let at = (self.population(&culprit), culprit.cell);
+        let at = spoilt.as_ref().map_or((self.population(&culprit), culprit.cell), |spoilt| spoilt.at);
         let fault = |states| ode::fault(self.model, &roots, |node| self.value(node, at, states));
         let fault = fault(before).or_else(|| after.as_ref().and_then(|(at, states)| fault(Some((*at, states)))));
         if let Some(fault) = fault {
@@ -138,6 +153,23 @@ impl Scene<'_> {
             return format!("synapse {}", culprit.cell);
         }
         self.model.element_name(self.population(culprit), culprit.cell)
+    }
+
+    /// The first current with a fault in the cell of a culprit, if that is the voltage of a cable.
+    fn spoilt(self, culprit: &Culprit, before: Option<(u64, &States)>) -> Option<Spoilt> {
+        let (model, before) = (self.model, before?);
+        let source = self.program.field(culprit.field).source;
+        let cable = model.cables.iter().find(|cable| source == Source::State(cable.v.0))?;
+        let cell = culprit.cell / model.elements_per_cell(cable.population);
+        let faults =
+            |outward: NodeId, at| ode::fault(model, &[outward], |node| self.value(node, at, Some(before))).is_some();
+        cable.currents.iter().find_map(|current| {
+            let (population, per_cell) = (current.population, model.elements_per_cell(current.population));
+            let mut elements = cell * per_cell..(cell + 1) * per_cell;
+            let at = (population, elements.find(|&element| faults(current.outward, (population, element)))?);
+            let compartment = model.element_in(cable.population, population, at.1)?;
+            Some(Spoilt { compartment, at, outward: current.outward })
+        })
     }
 
     fn culprit(self) -> Result<Culprit, EngineError> {

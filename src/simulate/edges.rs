@@ -217,12 +217,11 @@ fn after_the_end(spikes: &Spikes, file: &DataFile, late: usize, end: f64) -> Opt
 /// A warning if times are not whole numbers of steps, by more than a hundredth of one.
 fn between_steps(spikes: &Spikes, file: &DataFile, dt: f64) -> Option<Diagnostic> {
     let unit = Dim::TIME.display_unit();
-    let taken = |t: f64| (t / dt + 0.5).floor().max(1.0) * dt;
-    let is_off = |t: f64| (taken(t) - t).abs() > dt / 100.0;
-    let first = spikes.times.iter().position(|&t| is_off(t))?;
-    let count = spikes.times.iter().filter(|t| is_off(**t)).count();
+    let taken = |t: &f64| ode::at_the_end_of_a_step(*t, dt);
+    let (first, moved) = spikes.times.iter().enumerate().find_map(|(at, t)| Some((at, taken(t)?)))?;
+    let count = spikes.times.iter().filter_map(taken).count();
     let message = format!("{count} of {} times in `{}` are not whole numbers of steps", spikes.times.len(), file.name);
-    let [t, taken] = [spikes.times[first], taken(spikes.times[first])].map(|t| shown(t, &unit));
+    let [t, taken] = [spikes.times[first], moved].map(|t| shown(t, &unit));
     let d = Diagnostic::new(
         Code::DelayRounded,
         file.span,

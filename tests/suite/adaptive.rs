@@ -48,6 +48,30 @@ cell Passive { compartment soma { area = 1000 um2; cm = 1 uF/cm2; v_init = -60 m
 ";
 
 #[test]
+fn what_depends_on_the_time_is_recorded() {
+    let text = "
+        channel P { param gbar = 0.1 mS/cm2; param erev = -65 mV
+            let drive = 1 uA/cm2 * sin(t / 1 ms)
+            current i = gbar * (v - erev) + drive }
+        cell C { compartment soma { area = 1000 um2; cm = 1 uF/cm2; v_init = -65 mV; insert P } }
+        network main { population p: C; population held: C; clamp h: -65 mV + 3 mV * sin(t / 2 ms) -> held.soma }
+        run { duration = 5 ms; dt = 0.1 ms; method = adaptive; record p.soma.{v, P.i}; record held.soma.i_clamp }";
+    let (result, _) = adaptive(text, 1e-10);
+    let all = |name: &str| {
+        let series = result.series_named(name).expect("it is recorded");
+        (0..series.t.len()).map(|row| series.values.get(row, 0)).collect::<Vec<f64>>()
+    };
+    let (v, i, clamp) = (all("p.soma.v"), all("p.soma.P.i"), all("held.soma.i_clamp"));
+    assert_eq!(v.len(), 51);
+    for (n, ((v, i), clamp)) in v.iter().zip(&i).zip(&clamp).enumerate() {
+        let t = n as f64 * 0.1;
+        assert!((i - (0.1 * (v + 65.0) + t.sin())).abs() < 1e-9, "{n}: {i}");
+        let held = 0.1 * 3.0 * (t / 2.0).sin() + t.sin();
+        assert!((clamp - held).abs() < 1e-8, "{n}: {clamp} {held}");
+    }
+}
+
+#[test]
 fn a_passive_cell_under_a_pulse_is_its_closed_form() {
     let text = format!(
         "{LEAK}

@@ -346,6 +346,30 @@ fn rallpack_2_follows_the_closed_form() {
 /// What stands for an element of the matrix is never kept in 16 bits: a cable at rest stays there.
 #[cfg(feature = "xla")]
 #[test]
+fn what_spoils_a_cable_is_named_where_it_is() {
+    // The pool of the tip alone falls below nothing; the voltages of the whole cell are solved at once.
+    let text = "
+        use std.ions.{nernst, F}
+        channel P { param gbar = 0.1 mS/cm2; param erev = -70 mV }
+        channel CaT { param gbar = 1 mS/cm2; reads Ca: mM; current i = gbar * (v - nernst(2, Ca, 2 mM)) }
+        channel Out { param j = 20 uA/cm2; current i = j }
+        cell C {
+            section soma { length = 20 um; diam = 20 um; compartments = 1 }
+            section tip { from soma(1); length = 200 um; diam = 1 um; compartments = 3 }
+            region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert P }
+            region tip { insert CaT, Out; pool Ca: mM { init = 1e-4 mM; Ca' = -Out.i / (2 * F * 10 um) } }
+        }
+        network main { population p: C[2] }
+        run { duration = 20 ms; dt = 0.025 ms; method = cnexp; celsius = 20 degC; record p.soma(0.5).v }";
+    let checked = driver::check_text("spoilt.neuro", Path::new(""), text, &Sources);
+    let (_, outcome) = crate::models::outcome(&checked, &CompileOptions::default(), Way::Optimized);
+    let neuroc::simulate::Ending::NotFinite(why) = outcome.ending else { panic!("it ended well") };
+    assert!(why.message.starts_with("`p.v` of tip(0.1667) of cell 0 became NaN"), "{}", why.message);
+    assert!(why.notes.iter().any(|note| note.starts_with("ln(") || note.contains(" in `")), "{:?}", why.notes);
+    assert!(why.help.iter().all(|help| !help.contains("smaller time step")), "{:?}", why.help);
+}
+
+#[test]
 fn a_cable_at_rest_stays_there_in_16_bits() {
     let Some(client) = crate::pjrt::cpu() else { return };
     let text = "use std.channels.hh.Leak

@@ -28,6 +28,7 @@ const SEVERAL: &[(&str, usize)] = &[
     ("ornstein_uhlenbeck_arguments", 4),
     ("section_with_keys_of_neuron", 2),
     ("swc_of_wrong_lines", 5),
+    ("drive_between_steps", 2),
     ("swc_of_wrong_parents", 2),
     ("celsius_minus_number", 2),
     ("gate_product_outside_channel", 2),

@@ -36,7 +36,7 @@ pub(in crate::hir) enum RunError<'e> {
     /// Nothing of that name can come first at a synapse.
     UnknownCoincident { name: &'e str, span: Span },
     /// The run has no `record` line.
-    RecordsNothing { population: &'e str, compartment: Option<&'e str>, run: Span },
+    RecordsNothing { population: &'e str, place: Option<String>, run: Span },
     /// A recording interval is not above zero.
     Interval { span: Span },
     /// A time window of a record begins before the run or after its own end (ms).
@@ -138,8 +138,8 @@ impl From<RunError<'_>> for Diagnostic {
                     "there are pre_first as in Brian2, post_first, and apart as in NEST, where such spikes are no pair";
                 unknown_setting((name, span), message, known, &hints, note)
             }
-            E::RecordsNothing { population, compartment, run } => {
-                let v = compartment.map_or("v".to_string(), |name| format!("{name}.v"));
+            E::RecordsNothing { population, place, run } => {
+                let v = place.map_or("v".to_string(), |place| format!("{place}.v"));
                 Diagnostic::new(Code::NothingRecorded, run, "this run records nothing", "no `record` line")
                     .help(format!("add `record {population}.{v} every 0.1 ms`"))
             }

@@ -126,6 +126,20 @@ fn an_outline_is_a_sphere_of_its_mean_radius() {
     assert!(close(area(soma), 4.0 * PI * 100.0) && close(length(soma), 20.0));
     let dend = branch(&cell, "dend[0]");
     assert!(dend.from == Some((0, 0.5)) && close(length(dend), 28.0));
+    // An ellipse is the same wherever its tracing begins, closed by its first point or not.
+    let ellipse = |first: i32, closed: bool| {
+        let mut text = "\u{feff}".to_string();
+        for i in 0..16 + i32::from(closed) {
+            let angle = f64::from((first + i) % 16) * PI / 8.0;
+            let (x, y) = (10.0 * angle.cos(), 6.0 * angle.sin());
+            text += &format!("{} 1 {x} {y} 0 0.3 {}\n", i + 1, if i == 0 { -1 } else { i });
+        }
+        let cell = self::cell(&text);
+        assert_eq!(cell.soma, Soma::Outline(16));
+        area(branch(&cell, "soma"))
+    };
+    let open = ellipse(0, false);
+    assert!([(0, true), (4, true), (3, false)].iter().all(|&(first, closed)| close(ellipse(first, closed), open)));
     // Points in a row are none, however thin.
     assert_eq!(
         self::cell("1 1 0 0 0 0.1 -1\n2 1 9 0 0 0.1 1\n3 1 18 3 0 0.1 2\n4 1 27 0 0 0.1 3\n").soma,

@@ -274,7 +274,7 @@ impl<'m> Builder<'m> {
     fn wait(&mut self, drive: &hir::Drive, delay: NodeId) {
         if drive.delay.is_some() {
             let span = drive.delay.as_ref().map_or(drive.span, |delay| delay.span);
-            self.waits.push(Wait { drive: drive.name.clone(), delay, span });
+            self.waits.push(Wait { drive: drive.name.clone(), time: delay, since_start: false, span });
         }
     }
 
@@ -460,8 +460,10 @@ impl<'m> Builder<'m> {
                 let to = self.graph.binary(BinaryOp::Add, from, dt);
                 let mut count = none;
                 for time in times {
-                    // The first step ends nearest to what comes before its middle.
+                    let (drive_name, span) = (drive.name.clone(), time.span);
                     let time = self.expr(Some(drive.population), time);
+                    self.waits.push(Wait { drive: drive_name, time, since_start: true, span });
+                    // The first step ends nearest to what comes before its middle.
                     let mut time = self.graph.binary(BinaryOp::Max, time, dt);
                     if let Some(delay) = delay {
                         time = self.graph.binary(BinaryOp::Add, time, delay);

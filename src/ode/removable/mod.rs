@@ -140,7 +140,7 @@ fn replace(model: &mut Model, new: &HashMap<NodeId, NodeId>) {
     }
     model.modulators.iter_mut().for_each(|m| put(&mut m.amount));
     model.jumps.iter_mut().for_each(|j| put(&mut j.amount));
-    model.waits.iter_mut().for_each(|w| put(&mut w.delay));
+    model.waits.iter_mut().for_each(|w| put(&mut w.time));
     model.demands.iter_mut().for_each(|d| put(&mut d.value));
     model.arguments.iter_mut().for_each(|a| put(&mut a.value));
     for range in &mut model.ranges {
