@@ -371,9 +371,10 @@ Nothing is said of items of other files, and of definitions that have mistakes."
 SuspiciousMagnitude "NU0402" Warning "a suspicious magnitude"
 "The value is far outside what is found in neurons (for example gbar = 120 S/cm2 instead of
 mS/cm2). If it is meant, nothing needs to change.";
-GateRange "NU0403" Warning "a gate starts outside [0, 1]"
-"Gates are fractions of open channels. The initial value, given or computed at v_init, lies
-outside [0, 1]; check the rates and the sign of their arguments.";
+GateRange "NU0403" Warning "a gate or a fraction outside [0, 1]"
+"Gates are fractions of open channels, and so are the states of kinetic schemes. The initial value, given or
+computed at v_init, lies outside [0, 1], or a run has met a state of a scheme that does, by more than a hundredth:
+a rate is negative there. Check the rates and the sign of their arguments.";
 NothingRecorded "NU0405" Warning "nothing is recorded"
 "The run has no `record` line, so its result holds nothing but the time axis.
 

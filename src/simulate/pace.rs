@@ -1,11 +1,11 @@
-//! The shortest time constant that a run meets.
+//! The shortest time constant that a run meets, and fractions of kinetic schemes that are none.
 //!
-//! In come a model and an engine that goes on; out goes a warning if the time step was too long for what was seen: a cell now and then, and cells that have
-//! just spiked.
+//! In come a model and an engine that goes on; out goes a warning if the time step was too long for what was seen, or the rates of a scheme
+//! were negative: a cell now and then, and cells that have just spiked.
 //! Never true here: more than some looks are taken, however long the run, or a number of the run depends on them.
 
 use super::extent::Extent;
-use crate::diag::Diagnostic;
+use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, Spike};
 use crate::ode::{self, Graph, Kind, Model, Node, NodeId, StateId};
 use crate::operators::{Value, eval_binary, eval_unary};
@@ -22,12 +22,16 @@ const LOOKS: u64 = 48;
 /// In models with more nodes than this nothing is looked at.
 const MOST_NODES: usize = 100_000;
 
-/// What has been seen of the time constants of a run.
+/// Fractions are outside [0, 1] that are so far out; what is less may be the method, or single precision.
+const OUTSIDE: f64 = 0.01;
+
+/// What has been seen of the time constants and fractions of a run.
 pub(super) struct Pace {
     graph: Graph,
     /// Of each population: slopes, and all nodes that they need, operands first.
     populations: Vec<Slopes>,
     shortest: Option<Shortest>,
+    outside: Option<Outside>,
     /// When the next look is due, and how many there were at spikes.
     due: u64,
     at_spikes: u64,
@@ -38,6 +42,16 @@ struct Slopes {
     population: usize,
     slopes: Vec<(StateId, NodeId)>,
     order: Vec<NodeId>,
+    /// The states of kinetic schemes.
+    fractions: Vec<StateId>,
+}
+
+/// A fraction that is none.
+struct Outside {
+    state: StateId,
+    cell: usize,
+    step: u64,
+    value: f64,
 }
 
 struct Shortest {
@@ -61,14 +75,21 @@ impl Pace {
             };
             let slopes: Vec<(StateId, NodeId)> = slopes.iter().filter(own).copied().collect();
             let order = graph.reachable(slopes.iter().map(|s| s.1));
-            Slopes { population, slopes, order }
+            let ids = (0..model.states.len() as u32).map(StateId);
+            let fractions = ids.filter(|id| {
+                let state = model.state(*id);
+                state.population == population && state.scheme.is_some()
+            });
+            Slopes { population, slopes, order, fractions: fractions.collect() }
         };
         let populations = (0..model.populations.len()).map(of_population);
-        let populations: Vec<Slopes> = populations.filter(|s| !s.slopes.is_empty()).collect();
+        let populations: Vec<Slopes> =
+            populations.filter(|s| !(s.slopes.is_empty() && s.fractions.is_empty())).collect();
         (!populations.is_empty()).then_some(Pace {
             graph,
             populations,
             shortest: None,
+            outside: None,
             due: 0,
             at_spikes: 0,
             looked: 0,
@@ -105,7 +126,7 @@ impl Pace {
     }
 
     fn look_at(&mut self, at: usize, cell: usize, model: &Model, program: &Program, engine: &dyn Engine, now: u64) {
-        let Slopes { slopes, order, .. } = &self.populations[at];
+        let Slopes { slopes, order, fractions, .. } = &self.populations[at];
         let here = self.populations[at].population;
         let read = |source: Source, of: usize| {
             let cell = model.element_in(of, here, cell)?;
@@ -166,6 +187,14 @@ impl Pace {
         if order.iter().any(is_far) {
             return;
         }
+        for state in fractions.iter().filter(|_| self.outside.is_none()) {
+            if let Some(Value::Real(value)) = read(Source::State(state.0), here)
+                && !(-OUTSIDE..=1.0 + OUTSIDE).contains(&value)
+            {
+                self.outside = Some(Outside { state: *state, cell, step: now, value });
+                break;
+            }
+        }
         for (state, slope) in slopes {
             if let Some(Value::Real(x)) = known.get(slope)
                 && *x < 0.0
@@ -177,12 +206,22 @@ impl Pace {
         }
     }
 
-    /// A warning if the step was too long for what was seen.
+    /// A warning if a fraction was none, or the step was too long for what was seen.
     pub fn warning(&self, model: &Model) -> Option<Diagnostic> {
+        let when = |state: StateId, cell: usize, step: u64| {
+            let cell = model.element_name(model.state(state).population, cell);
+            format!("in {cell} at t = {} ms", super::time::moment(step, model.dt))
+        };
+        if let Some(Outside { state, cell, step, value }) = self.outside {
+            let (s, when) = (model.state(state), when(state, cell, step));
+            let message = format!("`{}` became {}, outside [0, 1], {when}", s.name, super::time::shown(value));
+            let d = Diagnostic::new(Code::GateRange, s.span, message, "a fraction of channels");
+            return Some(
+                d.help("the rates of the scheme must not be negative at any voltage or concentration that is met"),
+            );
+        }
         let Shortest { state, cell, step, tau } = *self.shortest.as_ref()?;
-        let cell = model.element_name(model.state(state).population, cell);
-        let when = format!("in {cell} at t = {} ms", super::time::moment(step, model.dt));
-        ode::step_became_too_long(model, state, tau, &when)
+        ode::step_became_too_long(model, state, tau, &when(state, cell, step))
     }
 }
 

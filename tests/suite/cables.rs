@@ -344,7 +344,6 @@ fn rallpack_2_follows_the_closed_form() {
 }
 
 /// What stands for an element of the matrix is never kept in 16 bits: a cable at rest stays there.
-#[cfg(feature = "xla")]
 #[test]
 fn what_spoils_a_cable_is_named_where_it_is() {
     // The pool of the tip alone falls below nothing; the voltages of the whole cell are solved at once.
@@ -369,6 +368,7 @@ fn what_spoils_a_cable_is_named_where_it_is() {
     assert!(why.help.iter().all(|help| !help.contains("smaller time step")), "{:?}", why.help);
 }
 
+#[cfg(feature = "xla")]
 #[test]
 fn a_cable_at_rest_stays_there_in_16_bits() {
     let Some(client) = crate::pjrt::cpu() else { return };
