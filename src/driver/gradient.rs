@@ -167,7 +167,7 @@ impl Differentiable {
         if let Some(one) = fitted.iter().find(|one| decides_sizes(&model, one)) {
             let name = &one.name;
             return Err(refused(format!(
-                "`{name}` says how many cells there are, who is connected or when events arrive, and cannot be fitted"
+                "`{name}` says how many cells there are, who is connected, how strongly or when events arrive, and cannot be fitted"
             )));
         }
         let options = CompileOptions { keep_all: true, ..options.clone() };

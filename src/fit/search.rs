@@ -173,7 +173,16 @@ impl CostFunction for Seen<'_, '_> {
     type Output = f64;
 
     fn cost(&self, u: &Vec<f64>) -> Result<f64, Error> {
-        Ok(self.problem.borrow_mut().at(u, self.gradients)?.0)
+        let mut problem = self.problem.borrow_mut();
+        // The simplex has no way to end before its time, and panics at an error: nothing runs any more.
+        if !self.gradients && (problem.failed.is_some() || problem.stopped) {
+            return Ok(NOT_FINITE);
+        }
+        match problem.at(u, self.gradients) {
+            Ok((loss, _)) => Ok(loss),
+            Err(_) if !self.gradients => Ok(NOT_FINITE),
+            Err(error) => Err(error),
+        }
     }
 }
 

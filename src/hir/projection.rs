@@ -171,11 +171,7 @@ impl<'a> Lowerer<'a> {
                     return None;
                 }
                 let receptor = self.receptor(draft, (&place, &flat), via, &synapse)?;
-                let names = [from, place.population].map(|p| draft.populations[p].name.clone());
-                let own = &draft.populations[place.population].receptors[receptor].name;
-                let name = free_name(format!("{}.{}.{own}", names[0], names[1]), |name| {
-                    draft.projections.iter().any(|p| p.name == name)
-                });
+                let name = draft.line_name([from, place.population], receptor);
                 let joins = Joins { rule: &rule, ends: [from, place.population] };
                 let weight = self.weight(draft, &name, (synapse.item.weight, via), keys, Some(joins), span);
                 let delay = self.delay(draft, &name, keys, (joins, Domain::StepOrNone), span);
@@ -247,11 +243,7 @@ impl<'a> Lowerer<'a> {
                 let receptor = self.receptor(draft, (&behind, &target), via, synapse)?;
                 let sent = Some(self.sender(draft, (&before, &source), via, synapse)?);
                 let (from, to) = (before.population, behind.population);
-                let own = &draft.populations[to].receptors[receptor].name;
-                let name = free_name(
-                    format!("{}.{}.{own}", draft.populations[from].name, draft.populations[to].name),
-                    |name| draft.projections.iter().any(|p| p.name == name),
-                );
+                let name = draft.line_name([from, to], receptor);
                 let joins = Joins { rule, ends: [from, to] };
                 let weight = self.weight(draft, &name, (synapse.item.weight, via), keys, Some(joins), span);
                 draft.demand_of_edges(std::mem::take(&mut self.demands));
@@ -705,7 +697,18 @@ impl<'a> Lowerer<'a> {
             self.error(SynapseError::OtherArguments { name: wanted, span: wanted.span });
             return None;
         }
-        let is_taken = |path: &str| draft.instances.iter().filter(here).any(|known| known.path == path);
+        // Lines through one receptor are numbered: these names are taken, too.
+        let is_line = |path: &str| {
+            let of =
+                |from: usize| format!("{}.{}.{path}", draft.populations[from].name, draft.populations[population].name);
+            draft.projections.iter().any(|p| p.to == population && p.name == of(p.from))
+        };
+        if !sends && via.alias.is_some() && is_line(&path) {
+            self.error(SynapseError::LineTaken { name: wanted });
+            return None;
+        }
+        let is_taken =
+            |path: &str| draft.instances.iter().filter(here).any(|known| known.path == path) || !sends && is_line(path);
         let path = free_name(path.clone(), is_taken);
         // The two sides of a synapse may have one name.
         let below = format!("{path}.");
@@ -1049,6 +1052,18 @@ fn reads_distance(x: &Expr) -> Option<Span> {
         }
     });
     read
+}
+
+impl NetworkDraft<'_> {
+    /// What a line between two populations through a receptor of the second is called. A number behind it makes no name of another receptor.
+    fn line_name(&self, ends: [usize; 2], receptor: usize) -> String {
+        let [from, to] = ends.map(|end| &self.populations[end]);
+        let full = |receptor: &Receptor| format!("{}.{}.{}", from.name, to.name, receptor.name);
+        let others = || to.receptors.iter().enumerate().filter(|(number, _)| *number != receptor);
+        free_name(full(&to.receptors[receptor]), |name| {
+            self.projections.iter().any(|p| p.name == name) || others().any(|(_, other)| full(other) == name)
+        })
+    }
 }
 
 /// A name, with a number behind it if it is taken.

@@ -1030,7 +1030,16 @@ impl<'m> Builder<'m> {
             }
             ExprKind::If(c, a, b) => {
                 let (c, a, b) = (self.expr(population, c), self.expr(population, a), self.expr(population, b));
-                self.graph.select(c, a, b)
+                match e.ty {
+                    Ty::Real(_) => self.graph.select(c, a, b),
+                    // What is selected are numbers.
+                    Ty::Bool => {
+                        let then = self.graph.binary(BinaryOp::And, c, a);
+                        let not = self.graph.unary(UnaryOp::Not, c);
+                        let otherwise = self.graph.binary(BinaryOp::And, not, b);
+                        self.graph.binary(BinaryOp::Or, then, otherwise)
+                    }
+                }
             }
             ExprKind::Call(builtin, args) => {
                 let dims: Vec<Dim> = args.iter().map(|a| a.ty.dim()).collect();

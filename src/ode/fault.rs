@@ -25,6 +25,9 @@ const LIMIT: &str = "a quotient that has a limit there is seen in forms such as 
 const POLE: &str = "the divisor must not become 0; what has a limit there as a whole is seen in forms such as `x / (exp(x) - 1)` or \
     `x / tanh(x)`, with one `x` in both places, or `exp_linear_rate(v, rate, midpoint, scale)`";
 
+/// The largest mean of a Poisson number.
+const MOST_EVENTS: f64 = 708.0;
+
 /// The first fault in expressions, given the values of leaves.
 pub fn fault(model: &Model, roots: &[NodeId], leaf: impl Fn(Node) -> Option<Value>) -> Option<Fault> {
     let mut values: HashMap<NodeId, Value> = HashMap::default();
@@ -62,8 +65,12 @@ pub fn fault(model: &Model, roots: &[NodeId], leaf: impl Fn(Node) -> Option<Valu
             | Node::Draw(..)
             | Node::Data(_)
             | Node::Series(..)
-            | Node::Noise(..)
-            | Node::Events(..) => leaf(node),
+            | Node::Noise(..) => leaf(node),
+            // How many are drawn is not known, but whether any number can be.
+            Node::Events(_, mean) => match at(mean).and_then(|mean| mean.real()) {
+                Some(mean) if !(0.0..=MOST_EVENTS).contains(&mean) => Some(Value::Real(f64::NAN)),
+                _ => leaf(node),
+            },
         };
         values.extend(value.map(|value| (id, value)));
     }
@@ -104,6 +111,10 @@ fn describe(values: &HashMap<NodeId, Value>, node: Node) -> Option<(&'static str
             ("a fractional power of a negative number", Some(FLOOR))
         }
         Node::Binary(BinaryOp::Poisson, ..) => ("a Poisson number whose mean is below 0 or above 708", None),
+        Node::Events(..) => (
+            "a Poisson number of events in a step whose mean is below 0 or above 708",
+            Some("a rate must not fall below 0: `max(rate, 0 Hz)`; for more events at once take several drives"),
+        ),
         Node::Unary(UnaryOp::Sqrt, _) => ("the root of a negative number", Some(FLOOR)),
         Node::Unary(UnaryOp::Ln | UnaryOp::Log10, _) => {
             ("the logarithm of a number that is not positive", Some("its argument must stay above 0"))

@@ -116,8 +116,8 @@ pub fn select<'a>(result: &'a RunResult, options: &PlotOptions) -> Result<(Vec<P
             let raster = Raster::new(train, window, &options.cells);
             panels.push(Panel { heading: raster.heading(), body: Body::Raster(raster) });
         }
-        if rate {
-            let rate = Rate::new(train, window, options.rate_bin).map_err(PlotError::Options)?;
+        if rate && any {
+            let rate = Rate::new(train, window, options.rate_bin, &options.cells).map_err(PlotError::Options)?;
             panels.push(Panel { heading: rate.heading(&train.population), body: Body::Rate(rate) });
         }
     }

@@ -33,8 +33,8 @@ pub fn bin_of(t: f64, start: f64, bin: f64) -> usize {
 }
 
 impl Rate {
-    /// Counts the spikes within the window; the error says why a bin width cannot be.
-    pub fn new(train: &SpikeTrain, window: (f64, f64), bin: Option<f64>) -> Result<Rate, String> {
+    /// Counts the spikes of the given cells (all, if there are none) within the window; the error says why a bin width cannot be.
+    pub fn new(train: &SpikeTrain, window: (f64, f64), bin: Option<f64>, cells: &[u64]) -> Result<Rate, String> {
         let span = window.1 - window.0;
         if let Some(bin) = bin.filter(|bin| !(*bin > 0.0 && *bin <= span && span / *bin <= MOST_BINS_ASKED_FOR)) {
             return Err(format!("a bin of {bin} ms does not divide the {span} ms shown into 1 to 100000 bins"));
@@ -46,10 +46,17 @@ impl Rate {
         let mut edges: Vec<f64> = (0..count).map(|k| window.0 + k as f64 * bin).collect();
         edges.push(window.1);
         let mut counts = vec![0u64; count];
-        for t in train.t.iter().filter(|t| (window.0..=window.1).contains(t)) {
+        let mut chosen = vec![cells.is_empty(); train.cells];
+        for &cell in cells.iter().filter(|&&cell| cell < train.cells as u64) {
+            chosen[cell as usize] = true;
+        }
+        let shown =
+            train.t.iter().zip(&train.i).filter(|(t, i)| (window.0..=window.1).contains(*t) && chosen[**i as usize]);
+        for (t, _) in shown {
             counts[bin_of(*t, window.0, bin).min(count - 1)] += 1;
         }
-        let rate = |(k, n): (usize, &u64)| *n as f64 / train.cells as f64 / (1e-3 * (edges[k + 1] - edges[k]));
+        let of = chosen.iter().filter(|chosen| **chosen).count();
+        let rate = |(k, n): (usize, &u64)| *n as f64 / of as f64 / (1e-3 * (edges[k + 1] - edges[k]));
         let rates = counts.iter().enumerate().map(rate).collect();
         Ok(Rate { bin, edges, rates })
     }

@@ -338,19 +338,22 @@ fn rasters_and_rates_are_drawn_where_they_mean_something() {
 #[test]
 fn a_rate_is_spikes_per_second_and_cell() {
     let train = SpikeTrain { population: "p".into(), cells: 2, t: vec![0.0, 1.0, 9.99, 10.0, 25.0], i: vec![0; 5] };
-    let rate = |high, bin| Rate::new(&train, (0.0, high), Some(bin)).expect("a bin that fits").rates().to_vec();
+    let rate = |high, bin| Rate::new(&train, (0.0, high), Some(bin), &[]).expect("a bin that fits").rates().to_vec();
     assert_eq!(rate(20.0, 10.0), [200.0, 0.0]);
     // 5 ms are left of the third bin: not less than half of it, but not more either.
     assert_eq!(rate(25.0, 10.0), [200.0, 1000.0 / 2.0 / 15.0]);
     assert_eq!(rate(28.0, 10.0), [200.0, 0.0, 1000.0 / 2.0 / 8.0]);
     for bin in [0.0, -1.0, f64::NAN, 30.0, 1e-9] {
-        Rate::new(&train, (0.0, 20.0), Some(bin)).err().expect("a bin that does not fit");
+        Rate::new(&train, (0.0, 20.0), Some(bin), &[]).err().expect("a bin that does not fit");
     }
-    let chosen = Rate::new(&train, (0.0, 1000.0), None).expect("a bin is chosen");
+    let chosen = Rate::new(&train, (0.0, 1000.0), None, &[]).expect("a bin is chosen");
     assert_eq!(chosen.heading("p"), "p · rate per cell in bins of 5 ms");
     assert_eq!(chosen.rates().len(), 200);
-    let short = Rate::new(&train, (0.0, 0.5), None).expect("a bin is chosen");
+    let short = Rate::new(&train, (0.0, 0.5), None, &[]).expect("a bin is chosen");
     assert_eq!(short.rates(), [1000.0]);
+    // Those of chosen cells alone.
+    let of = |cells: &[u64]| Rate::new(&train, (0.0, 20.0), Some(10.0), cells).expect("a rate").rates().to_vec();
+    assert_eq!((of(&[0]), of(&[1]), of(&[0, 1, 7])), (vec![400.0, 0.0], vec![0.0, 0.0], vec![200.0, 0.0]));
 }
 
 #[test]

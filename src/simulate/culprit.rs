@@ -76,7 +76,7 @@ impl Scene<'_> {
             // What an edge has changes with events.
             (Some(s), _) if s.edges.is_some() => vec![],
             (Some(s), None) => vec![s.init],
-            (Some(s), Some(_)) => [vec![s.rate], self.resets(culprit.field)].concat(),
+            (Some(s), Some(_)) => [self.events(culprit.field), vec![s.rate], self.resets(culprit.field)].concat(),
             (None, _) => vec![],
         };
         // Where later stages and spikes read new values, these are to blame.
@@ -102,6 +102,14 @@ impl Scene<'_> {
             return Ok(d.help(sign).help(format!("if there is none, {}", self.advice())));
         }
         Ok(if step > 0 { d.help(self.advice()) } else { d })
+    }
+
+    /// The numbers of events that drives bring to a state.
+    fn events(self, field: FieldId) -> Vec<NodeId> {
+        let of_field =
+            self.model.jumps.iter().filter(|jump| self.program.bound(Source::State(jump.state.0)) == Some(field));
+        let read = self.model.graph.reachable(of_field.map(|jump| jump.amount));
+        read.into_iter().filter(|&node| matches!(self.model.graph.node(node), Node::Events(..))).collect()
     }
 
     /// What spikes set a state to.

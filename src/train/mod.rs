@@ -225,6 +225,7 @@ impl Session {
             if !found.loss.is_finite() {
                 return Err(EngineError(format!("the loss is {} in epoch {}", found.loss, self.epochs)));
             }
+            self.finite(&found)?;
             self.learn(&mut found, share)?;
             score.loss += judged.loss * batch.len() as f64;
             score.spikes += found.spikes as f64 * batch.len() as f64 / self.batch as f64;
@@ -235,6 +236,23 @@ impl Session {
             }
         }
         Ok(Some(score.of(seen, right, begin)))
+    }
+
+    /// Refuses derivatives that are no finite numbers: whatever learns from them is lost.
+    fn finite(&self, found: &Found) -> Result<(), EngineError> {
+        let odd = |values: &[f64]| values.iter().copied().find(|x| !x.is_finite());
+        let parameters = self.learner.fitted().iter().zip(&found.parameters);
+        let of_parameters = parameters.filter_map(|(one, slope)| Some((one.name.clone(), odd(&[*slope])?)));
+        let learnt = self.learner.learnt().into_iter().zip(&found.edges);
+        let of_edges = learnt.filter_map(|((name, _), slopes)| Some((name.to_string(), odd(slopes)?)));
+        match of_parameters.chain(of_edges).next() {
+            Some((name, x)) => Err(EngineError(format!(
+                "the derivative of the loss in `{name}` is {x} in epoch {}; nothing is learnt from it (`clip` and a smaller `lr` help against growth, \
+                 another initial value against a slope without a limit)",
+                self.epochs
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// A step against slopes, at a share of the learning rate.
@@ -288,7 +306,13 @@ impl Session {
     /// What has been learnt so far; weights that live on a device are fetched.
     pub fn trained(&mut self) -> Result<Trained, EngineError> {
         let mut fetched = self.learner.fetch()?;
-        let edges = self.learner.learnt().into_iter();
+        let learnt = self.learner.learnt();
+        let parameters = self.learner.fitted().iter().zip(&self.parameters).map(|(one, x)| (one.name.as_str(), *x));
+        let all = learnt.iter().flat_map(|(name, values)| values.iter().map(|x| (*name, *x))).chain(parameters);
+        if let Some((name, x)) = all.into_iter().find(|(_, x)| !x.is_finite()) {
+            return Err(EngineError(format!("`{name}` has become {x} in epoch {}: take a smaller `lr`", self.epochs)));
+        }
+        let edges = learnt.into_iter();
         let edges = edges.map(|(name, values)| PerCell { name: name.to_string(), values: values.into() });
         let parameters = self.learner.fitted().iter().zip(&self.parameters);
         let parameters = parameters.map(|(one, &x)| format!("{}={}", one.name, one.shown(x)));

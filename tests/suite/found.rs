@@ -206,3 +206,86 @@ fn c7_plots_take_times_with_units() {
     let late = neuroc(&here, &["plot", "o.npz", "-o", "o.svg", "--from", "5000"]);
     assert!(late.err.contains("outside the run") && late.err.len() < 200, "{}", late.err);
 }
+
+#[test]
+fn conditions_are_chosen_by_conditions() {
+    let text = "cell Leaky { param tau = 8 ms; state v: mV = 0 mV; let on = if v > 0 mV then v > 1 mV else false
+            v' = (2 mV - v) / tau; spike when on { v -= 1 mV } }
+        network main { population plain: Leaky[4] }
+        run { duration = 20 ms; dt = 1 ms; record spikes of plain }";
+    let run = |text: &str| {
+        let here = folder(&[("m.neuro", text)]);
+        let done = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "o.npz", "--json"]);
+        assert_eq!(done.code, 0, "{}", done.err);
+        let told: serde_json::Value = serde_json::from_str(&done.out).expect("JSON");
+        told["spikes"].clone()
+    };
+    let spikes = run(text);
+    assert!(
+        spikes != serde_json::Value::Null
+            && spikes == run(&text.replace("if v > 0 mV then v > 1 mV else false", "v > 1 mV"))
+    );
+}
+
+#[test]
+fn the_simplex_tells_what_cannot_run() {
+    let here = folder(&[(
+        "m.neuro",
+        "cell C { state v: mV = 0 mV; v' = (-v - 100 Mohm * i_syn) / 20 ms; spike when v > 15 mV { v = 0 mV } }
+        network main { param n = 4; population c: C[n]; input s: pulse(delay = 0 ms, duration = 100 ms, amplitude = 0.3 nA) -> c }
+        run { duration = 100 ms; dt = 0.1 ms; record spikes of c }
+        fit { free n = 1 .. 9; iterations = 30; target rate(c) = 50 Hz }",
+    )]);
+    let done = neuroc(&here, &["fit", "m.neuro", "--engine", "interp"]);
+    assert_eq!(done.code, 1, "{}{}", done.out, done.err);
+    assert!(done.err.contains("population `c` cannot have"), "{}", done.err);
+}
+
+#[test]
+fn a_rate_below_zero_is_named() {
+    let here = folder(&[(
+        "m.neuro",
+        "use std.cells.lif.{LifCond}
+        use std.synapses.{ExpCond}
+        network main { population b: LifCond[2]
+            drive b via ExpCond from poisson(rate = 50 Hz - 2 Hz * t / 1 ms) { weight = 1 nS } }
+        run { duration = 50 ms; dt = 0.1 ms; record spikes of b }",
+    )]);
+    let done = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"]);
+    assert!(
+        done.code != 0 && done.err.contains("a Poisson number of events in a step whose mean is below 0"),
+        "{}",
+        done.err
+    );
+    assert!(
+        done.err.contains("a rate must not fall below 0") && !done.err.contains("smaller time step"),
+        "{}",
+        done.err
+    );
+}
+
+#[test]
+fn lines_and_synapses_have_names_of_their_own() {
+    let text = "use std.cells.lif.{LifCond}
+        use std.cells.generators.{Regular}
+        use std.plasticity.{Stdp}
+        network main {
+            population a: Regular[2]
+            population b: LifCond[2]
+            connect a -> b via Stdp(w_max = 10 nS) { rule = one_to_one; weight = 1 nS; delay = 1 ms }
+            connect a -> b via Stdp(w_max = 10 nS) { rule = one_to_one; weight = 2 nS; delay = 1 ms }
+            connect a -> b via Stdp(tau = 50 ms, w_max = 10 nS) { rule = one_to_one; weight = 3 nS; delay = 1 ms }
+            connect a -> b via Stdp(tau = 50 ms, w_max = 10 nS) { rule = one_to_one; weight = 4 nS; delay = 1 ms }
+        }
+        run { duration = 2 ms; dt = 0.1 ms; record { a.b.Stdp.weight, a.b.Stdp_2.weight, a.b.Stdp_3.weight, a.b.Stdp_3_2.weight }
+            record b.{Stdp.g, Stdp_3.g} }";
+    let checked = neuroc::driver::check_text("lines.neuro", Path::new(""), text, &neuroc::hir::Sources);
+    let said = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
+    assert!(checked.model.is_some(), "{said}");
+    let plain = neuroc::driver::CompileOptions::default();
+    let (result, _) = crate::models::outcome(&checked, &plain, crate::models::Way::Optimized);
+    let first = |name: &str| result.series_named(name).expect("it is recorded").values.get(0, 0);
+    for (name, weight) in [("a.b.Stdp", 1.0), ("a.b.Stdp_2", 2.0), ("a.b.Stdp_3", 3.0), ("a.b.Stdp_3_2", 4.0)] {
+        assert_eq!(first(&format!("{name}.weight")), weight, "{name}");
+    }
+}

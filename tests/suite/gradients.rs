@@ -448,7 +448,7 @@ fn what_cannot_be_fitted_is_named() {
     let sized = LEAKY.replace("population c: Leaky[2]", "param n = 2; population c: Leaky[n]");
     assert_eq!(
         refused(&sized, "n"),
-        "`n` says how many cells there are, who is connected or when events arrive, and cannot be fitted"
+        "`n` says how many cells there are, who is connected, how strongly or when events arrive, and cannot be fitted"
     );
     let reset =
         LEAKY.replace("(e - v)\n", "(e - v)\n    spike when v > -65 mV { v = v0 }\n").replace("exact", "exp_euler");

@@ -1302,10 +1302,31 @@ fn what_cannot_learn_is_refused() {
     for (found, expected) in cases {
         assert!(found.contains(expected), "{found}, not {expected}");
     }
+    // Cells of all trials are numbered on, which slopes by the number of a cell would follow.
+    for of_cells in ["= tau0 * (1 + index)", "~ uniform(4 ms, tau0)", "= if index == 0 then tau0 else 9 ms"] {
+        let text = digits(64, &TRAIN.replace("pixels.out.Kick.weight", "tau0"));
+        let text =
+            text.replace("network main {", &format!("network main {{ param tau0 = 10 ms; param out.tau {of_cells}"));
+        let found = said(&text);
+        assert!(found.contains("what learns differs from cell to cell of `out` by `index` or by chance"), "{found}");
+        assert_eq!(said(&text.replace("batch = 64", "batch = 1")), "fine");
+        assert_eq!(said(&text.replace(of_cells, "~ normal(tau0, 1 ms)")), "fine");
+    }
     let digits = std::fs::read_to_string(root().join("examples/digits.neuro")).unwrap();
     let small = Session::new(&checked(&digits), &CompileOptions::default(), &interp, 1, Precision::F64, 1e4);
     let errors = small.err().unwrap();
     assert!(errors[0].message.contains("going back keeps at least"), "{errors:?}");
+}
+
+/// A slope without a limit leaves everything as it was.
+#[test]
+fn what_learns_stays_finite() {
+    let text = digits(64, &TRAIN.replace("learn pixels.out.Kick.weight", "learn {pixels.out.Kick.weight, out.k}"));
+    let text = text.replace("v' = -v / tau", "param k = 0; v' = -v / tau + sqrt(k) * v / 20 ms");
+    let mut session = session(&text.replace("weight = 0 mV", "weight ~ uniform(0 mV, 1 mV)")).expect("it can learn");
+    let error = session.epoch(&mut train::Unwatched).expect_err("nothing is learnt").to_string();
+    assert!(error.contains("the derivative of the loss in `out.k` is ") && error.contains("in epoch 1"), "{error}");
+    assert!(session.trained().is_ok());
 }
 
 /// Weights and delays of a small net that learns in one epoch after the other: bounds hold, and half of the epochs, kept and resumed, lead to the same bits.

@@ -289,8 +289,9 @@ pub(super) fn parameter(
         return Err(learn.wrong(Code::BadValue, format!("`{name}` learns twice")));
     }
     if decides_sizes(model, &one) {
-        let message =
-            format!("`{name}` says how many cells there are, who is connected or when events arrive, and cannot learn");
+        let message = format!(
+            "`{name}` says how many cells there are, who is connected, how strongly or when events arrive, and cannot learn"
+        );
         return Err(learn.wrong(Code::Unsupported, message));
     }
     let range = learn.range(one.dim, &one.unit)?;

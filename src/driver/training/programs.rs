@@ -8,7 +8,7 @@ use super::learn::{OfProjection, begins_within};
 use super::reads::Place;
 use super::{Lesson, cannot, internal, refused};
 use crate::codegen::plan::Precision;
-use crate::diag::Diagnostic;
+use crate::diag::{Code, Diagnostic};
 use crate::differentiate::{self, Wanted};
 use crate::discretize::projection_space;
 use crate::driver::gradient::engine;
@@ -21,7 +21,7 @@ use crate::passes::{self, Keep};
 use crate::simulate::trials::Device;
 use crate::simulate::trials::{self, Both, Host, Net, Origin, Passing, Route, Runner, Spiking, Tract};
 use crate::simulate::{self, Shared};
-use crate::step::{self, FieldId, FieldKind, OpKind, Program, Role, Source, SpaceKind, Verified};
+use crate::step::{self, FieldId, FieldKind, OpKind, Program, Role, Source, SpaceKind, Stage, Verified};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -139,8 +139,15 @@ impl Programs {
             Ok(Experiment { compiled, extent, setup, recording, warnings })
         };
         let forward = made(plain.clone(), Keep::AllStates)?;
-        let mut backward = made(back, Keep::Only(adjoints))?;
+        let kept = Keep::Only(adjoints);
+        let mut backward = made(back, kept.clone())?;
         simulate::turn_edges(plain.program(), &mut backward.setup).map_err(internal)?;
+        if trials > 1 {
+            // Without what nothing needs, whatever passes were asked for.
+            let pass_options = passes::Options { keep: kept, ..passes::Options::default() };
+            let needed = passes::run(backward.compiled.plain.clone(), &["dce"], &pass_options, &mut |_, _, _| {});
+            told_apart(needed.map_err(internal)?.program())?;
+        }
         Ok(Programs { plain, forward, backward, trials })
     }
 
@@ -358,6 +365,24 @@ pub(super) fn resistivities(model: &Model, cable: &ode::Cable) -> Option<ParamId
         Node::Param(param) if model.param(param).population.is_some() => Some(param),
         _ => None,
     }
+}
+
+/// Refuses slopes of what cells begin with that ask for the number of a cell, or draw for it: cells of all trials are numbered on.
+fn told_apart(back: &Program) -> Result<(), Vec<Diagnostic>> {
+    let regions =
+        back.function(Role::Observe).into_iter().flat_map(|observe| &observe.stages).filter_map(|stage| match stage {
+            Stage::Region(region) => Some(region),
+            Stage::Solve(_) => None,
+        });
+    let asks = |op: &step::Op| matches!(op.kind, OpKind::Index | OpKind::Draw(..));
+    let Some(space) = regions.filter(|region| region.ops.iter().any(asks)).find_map(|region| region.over) else {
+        return Ok(());
+    };
+    let message =
+        format!("what learns differs from cell to cell of `{}` by `index` or by chance", back.space(space).name);
+    let d = Diagnostic::without_place(Code::Unsupported, message);
+    let d = d.note("gradients of several samples at a time do not follow that so far");
+    Err(vec![d.help("take `batch = 1`, or let each cell learn its own value: `learn` the parameter of the cells")])
 }
 
 /// Gives the set-up of one trial as many.

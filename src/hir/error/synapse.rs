@@ -95,6 +95,8 @@ pub(in crate::hir) enum SynapseError<'e> {
     PooledGraded { synapse: &'e Name, span: Span },
     /// The name of an instance is that of something else in the cell.
     InstanceTaken { name: &'e Name, cell: &'e str },
+    /// A line through a synapse of the same cells is called like that.
+    LineTaken { name: &'e Name },
     /// An instance that is there already has other arguments.
     OtherArguments { name: &'e Name, span: Span },
     /// The times of a drive stand in a file.
@@ -401,6 +403,12 @@ impl From<SynapseError<'_>> for Diagnostic {
                 let message = format!("cell `{cell}` has something else called `{}`", name.text);
                 Diagnostic::new(Code::DuplicateName, name.span, message, "this name is taken")
                     .help("give the synapse another name: `via Model as other`")
+            }
+            E::LineTaken { name } => {
+                let message = format!("`{}` is what a line above is called", name.text);
+                Diagnostic::new(Code::DuplicateName, name.span, message, "this name is taken")
+                    .note("lines that connect the same cells through one synapse have a number behind its name")
+                    .help("give the synapse another name")
             }
             E::OtherArguments { name, span } => {
                 let message = format!("`{}` is there already, with other values", name.text);
