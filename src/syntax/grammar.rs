@@ -84,10 +84,10 @@ fn token(rest: &str, first: char) -> (TokenKind, usize) {
         return (TokenKind::Comment, inside + 4);
     }
     // What does not end on its line is no string.
-    if let Some(inside) = rest.strip_prefix('"') {
-        if let Some(end) = inside.find(['"', '\n']).filter(|&end| inside.as_bytes()[end] == b'"') {
-            return (TokenKind::String, end + 2);
-        }
+    if let Some(inside) = rest.strip_prefix('"')
+        && let Some(end) = inside.find(['"', '\n']).filter(|&end| inside.as_bytes()[end] == b'"')
+    {
+        return (TokenKind::String, end + 2);
     }
     if first == '_' || first.is_alphabetic() {
         let other = |c: char| !(c == '_' || c.is_ascii_digit() || c.is_alphabetic());
