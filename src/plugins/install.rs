@@ -172,8 +172,10 @@ mod tests {
             "#!/bin/sh\ncase \"$*\" in *--version*) exit 0;; esac\n\
              while [ \"$1\" != --target ]; do shift; done\ntarget=$2\n{script}\n"
         );
-        fs::write(&file, text).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        // Another process writes it: what other tests start meanwhile would keep a file of this one open, and open files cannot be run.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "printf %s \"$1\" > \"$0\" && chmod 755 \"$0\""]).arg(&file).arg(text);
+        assert!(shell.status().unwrap().success());
         file
     }
 
