@@ -25,9 +25,6 @@ const LIMIT: &str = "a quotient that has a limit there is seen in forms such as 
 const POLE: &str = "the divisor must not become 0; what has a limit there as a whole is seen in forms such as `x / (exp(x) - 1)` or \
     `x / tanh(x)`, with one `x` in both places, or `exp_linear_rate(v, rate, midpoint, scale)`";
 
-/// The largest mean of a Poisson number.
-const MOST_EVENTS: f64 = 708.0;
-
 /// The first fault in expressions, given the values of leaves.
 pub fn fault(model: &Model, roots: &[NodeId], leaf: impl Fn(Node) -> Option<Value>) -> Option<Fault> {
     let mut values: HashMap<NodeId, Value> = HashMap::default();
@@ -66,11 +63,11 @@ pub fn fault(model: &Model, roots: &[NodeId], leaf: impl Fn(Node) -> Option<Valu
             | Node::Data(_)
             | Node::Series(..)
             | Node::Noise(..) => leaf(node),
-            // How many are drawn is not known, but whether any number can be.
-            Node::Events(_, mean) => match at(mean).and_then(|mean| mean.real()) {
-                Some(mean) if !(0.0..=MOST_EVENTS).contains(&mean) => Some(Value::Real(f64::NAN)),
-                _ => leaf(node),
-            },
+            // How many are drawn is not known, but whether any number can be: the median tells.
+            Node::Events(_, mean) => at(mean)
+                .and_then(|mean| eval_binary(BinaryOp::Poisson, Value::Real(0.5), mean))
+                .filter(|median| median.real().is_some_and(f64::is_nan))
+                .or_else(|| leaf(node)),
         };
         values.extend(value.map(|value| (id, value)));
     }

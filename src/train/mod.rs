@@ -241,18 +241,19 @@ impl Session {
     /// Refuses derivatives that are no finite numbers: whatever learns from them is lost.
     fn finite(&self, found: &Found) -> Result<(), EngineError> {
         let odd = |values: &[f64]| values.iter().copied().find(|x| !x.is_finite());
-        let parameters = self.learner.fitted().iter().zip(&found.parameters);
-        let of_parameters = parameters.filter_map(|(one, slope)| Some((one.name.clone(), odd(&[*slope])?)));
-        let learnt = self.learner.learnt().into_iter().zip(&found.edges);
-        let of_edges = learnt.filter_map(|((name, _), slopes)| Some((name.to_string(), odd(slopes)?)));
-        match of_parameters.chain(of_edges).next() {
-            Some((name, x)) => Err(EngineError(format!(
-                "the derivative of the loss in `{name}` is {x} in epoch {}; nothing is learnt from it (`clip` and a smaller `lr` help against growth, \
-                 another initial value against a slope without a limit)",
-                self.epochs
-            ))),
-            None => Ok(()),
-        }
+        // Names come with copies of all that learns: only what goes wrong needs one.
+        let (name, x) = if let Some((at, x)) = found.parameters.iter().enumerate().find(|(_, x)| !x.is_finite()) {
+            (self.learner.fitted()[at].name.clone(), *x)
+        } else if let Some((at, x)) = found.edges.iter().enumerate().find_map(|(at, of)| Some((at, odd(of)?))) {
+            (self.learner.learnt()[at].0.to_string(), x)
+        } else {
+            return Ok(());
+        };
+        Err(EngineError(format!(
+            "the derivative of the loss in `{name}` is {x} in epoch {}; nothing is learnt from it (a smaller `lr` helps against growth, \
+             another initial value against a slope without a limit)",
+            self.epochs
+        )))
     }
 
     /// A step against slopes, at a share of the learning rate.

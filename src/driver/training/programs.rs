@@ -21,7 +21,7 @@ use crate::passes::{self, Keep};
 use crate::simulate::trials::Device;
 use crate::simulate::trials::{self, Both, Host, Net, Origin, Passing, Route, Runner, Spiking, Tract};
 use crate::simulate::{self, Shared};
-use crate::step::{self, FieldId, FieldKind, OpKind, Program, Role, Source, SpaceKind, Stage, Verified};
+use crate::step::{self, FieldId, FieldKind, Function, OpKind, Program, Role, Source, SpaceKind, Verified};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -369,13 +369,9 @@ pub(super) fn resistivities(model: &Model, cable: &ode::Cable) -> Option<ParamId
 
 /// Refuses slopes of what cells begin with that ask for the number of a cell, or draw for it: cells of all trials are numbered on.
 fn told_apart(back: &Program) -> Result<(), Vec<Diagnostic>> {
-    let regions =
-        back.function(Role::Observe).into_iter().flat_map(|observe| &observe.stages).filter_map(|stage| match stage {
-            Stage::Region(region) => Some(region),
-            Stage::Solve(_) => None,
-        });
+    let mut regions = back.function(Role::Observe).into_iter().flat_map(Function::regions);
     let asks = |op: &step::Op| matches!(op.kind, OpKind::Index | OpKind::Draw(..));
-    let Some(space) = regions.filter(|region| region.ops.iter().any(asks)).find_map(|region| region.over) else {
+    let Some(space) = regions.find(|region| region.ops.iter().any(asks)).and_then(|region| region.over) else {
         return Ok(());
     };
     let message =
