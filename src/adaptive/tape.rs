@@ -335,6 +335,7 @@ impl Maker<'_> {
             Node::Next(_)
             | Node::Slope(..)
             | Node::Point(..)
+            | Node::Refractory(_)
             | Node::Conductance(_)
             | Node::Arrived(..)
             | Node::Amount(_)

@@ -17,7 +17,25 @@ pub(super) fn step(stages: &mut Stages<'_>) {
     let (dt, population) = (stages.dt, stages.population);
     // Models that are not linear have had an error.
     let Ok(rows) = rows(stages.model, population) else { return exp_euler::step(stages) };
-    let updates = after(&mut stages.model.graph, &rows, dt);
+    let mut updates = after(&mut stages.model.graph, &rows, dt);
+    let rates: Vec<(StateId, NodeId)> = rows.keys().map(|&state| (state, stages.model.state(state).rate)).collect();
+    if let Some((held, refractory)) = stages.held(rates) {
+        // What does not move is a constant for all others.
+        let g = &mut stages.model.graph;
+        let still = |(&state, row): (&StateId, &Row)| {
+            (
+                state,
+                if held.contains(&state) { Row { coefficients: BTreeMap::new(), constant: None } } else { row.clone() },
+            )
+        };
+        let still: BTreeMap<StateId, Row> = rows.iter().map(still).collect();
+        let meanwhile = after(g, &still, dt);
+        for ((state, value), (_, meanwhile)) in updates.iter_mut().zip(meanwhile) {
+            if !held.contains(state) && *value != meanwhile {
+                *value = g.select(refractory, meanwhile, *value);
+            }
+        }
+    }
     stages.update(updates);
 }
 

@@ -527,6 +527,14 @@ impl<'s> Lowering<'s> {
                     let field = self.target(Target::Point(s, stage));
                     b.field(field)
                 }
+                Node::Refractory(population) => {
+                    let span =
+                        model.populations[population as usize].spike.as_ref().map_or(Span::default(), |s| s.span);
+                    let field = self.refractory(population as usize, span);
+                    let dt = self.param(dt_param(model));
+                    let dt = b.field(dt);
+                    self.is_held(b, field, dt).1
+                }
                 Node::Data(d) => {
                     // Populations of different sizes may read one file.
                     let name = format!("{}'file{d}", self.program.space(values.space).name);

@@ -48,9 +48,13 @@ pub(super) enum Pools {
 
 impl Order {
     pub fn step(&self, stages: &mut Stages<'_>) {
-        let (model, dt, population) = (&mut *stages.model, stages.dt, stages.population);
+        let (dt, population) = (stages.dt, stages.population);
         let (late, early): (Vec<StateId>, Vec<StateId>) =
-            model.states_of(population).partition(|&s| (self.late)(model.state(s)));
+            stages.model.states_of(population).partition(|&s| (self.late)(stages.model.state(s)));
+        let followers: Vec<(StateId, NodeId)> = late.iter().map(|&s| (s, stages.model.state(s).rate)).collect();
+        // What is late sees what early states have become.
+        let kept = if followers.is_empty() { None } else { stages.held(followers) };
+        let model = &mut *stages.model;
         let noise = noise::take(model, population, dt, |model, s| match model.state(s).kind {
             StateKind::Plain if !(self.late)(model.state(s)) => self.spread,
             StateKind::Plain | StateKind::Gate | StateKind::Pool => noise::exponential,
@@ -105,7 +109,14 @@ impl Order {
             *value = model.graph.replace(*value, &leaf, &mut memo);
         }
         for mut updates in [first, pools, last] {
-            noise::add(&mut stages.model.graph, &noise, &mut updates);
+            let g = &mut stages.model.graph;
+            noise::add(g, &noise, &mut updates);
+            for (s, value) in &mut updates {
+                if let Some((_, refractory)) = kept.as_ref().filter(|(held, _)| held.contains(s)) {
+                    let before = g.add(Node::State(*s));
+                    *value = g.select(*refractory, before, *value);
+                }
+            }
             stages.update(updates);
         }
         together.into_iter().for_each(|scheme| stages.update_together(scheme));

@@ -10,6 +10,7 @@ use super::euler::advance;
 use crate::hir::Method;
 use crate::ode::{Connection, Model, Node, NodeId, StateId};
 use crate::step::BinaryOp;
+use crate::units::Dim;
 use rustc_hash::FxHashMap as HashMap;
 
 /// What is computed for a state.
@@ -86,9 +87,34 @@ impl<'m> Stages<'m> {
         self.model.connections.iter().any(here) || graded()
     }
 
+    /// The states that refractory cells keep, where one of these rates reads them or others feel them; and whether a cell is refractory.
+    pub fn held(&mut self, rates: impl IntoIterator<Item = (StateId, NodeId)>) -> Option<(Vec<StateId>, NodeId)> {
+        let spike =
+            self.model.populations[self.population].spike.as_ref().filter(|spike| spike.refractory.is_some())?;
+        let held = spike.held.clone();
+        let moving = rates.into_iter().filter(|(state, _)| !held.contains(state)).map(|(_, rate)| rate);
+        let read = |node: NodeId| matches!(self.model.graph.node(node), Node::State(s) if held.contains(&s));
+        let matters = self.is_connected() || self.model.graph.reachable(moving).into_iter().any(read);
+        matters.then(|| (held, self.model.graph.add(Node::Refractory(self.population as u32))))
+    }
+
+    /// Rates of all states, those of what refractory cells keep being 0 there.
+    fn still(&mut self, mut rates: Vec<NodeId>) -> Vec<NodeId> {
+        let states = self.states();
+        let Some((held, refractory)) = self.held(states.iter().copied().zip(rates.iter().copied())) else {
+            return rates;
+        };
+        for (&state, rate) in states.iter().zip(&mut rates).filter(|(state, _)| held.contains(state)) {
+            let zero = self.model.graph.number(0.0, self.model.state(state).dim.over(Dim::TIME));
+            *rate = self.model.graph.select(refractory, zero, *rate);
+        }
+        rates
+    }
+
     /// The derivatives of all states at the start of the step.
     pub fn slopes(&mut self) -> Vec<NodeId> {
         let rates = self.states().into_iter().map(|s| self.model.state(s).rate).collect();
+        let rates = self.still(rates);
         self.kept(rates)
     }
 
@@ -127,6 +153,7 @@ impl<'m> Stages<'m> {
         };
         let mut memo = HashMap::default();
         let rates: Vec<NodeId> = states.iter().map(|&s| self.model.state(s).rate).collect();
+        let rates = self.still(rates);
         let rates = rates.into_iter().map(|rate| self.model.graph.replace(rate, &leaf, &mut memo)).collect();
         self.kept(rates)
     }

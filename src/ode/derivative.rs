@@ -91,6 +91,7 @@ fn differentiated(g: &mut Graph, root: NodeId, leaf: &dyn Fn(&mut Graph, Node) -
             | Node::Next(_)
             | Node::Slope(..)
             | Node::Point(..)
+            | Node::Refractory(_)
             | Node::Time
             | Node::StepTime
             | Node::StepLength

@@ -40,6 +40,7 @@ pub fn noise_intervals(model: &Model) -> Vec<Result<Value, EvalError>> {
         | Node::Next(_)
         | Node::Slope(..)
         | Node::Point(..)
+        | Node::Refractory(_)
         | Node::Time
         | Node::StepTime
         | Node::StepLength
@@ -96,6 +97,7 @@ fn value(model: &Model, id: NodeId, memo: &mut HashMap<NodeId, Value>, depth: us
             | Node::Next(_)
             | Node::Slope(..)
             | Node::Point(..)
+            | Node::Refractory(_)
             | Node::Time
             | Node::StepTime
             | Node::Index

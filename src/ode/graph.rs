@@ -24,6 +24,8 @@ pub enum Node {
     Slope(StateId, u32),
     /// And the value of a state that a stage looks at; stage 0 looks at the state itself.
     Point(StateId, u32),
+    /// Whether a cell of a population, by index, is refractory, so that what it holds stays in the step.
+    Refractory(u32),
     /// The time, in ms.
     Time,
     /// The time at which the current step began: what switches (pulses) is held within a step.
@@ -150,6 +152,7 @@ impl Graph {
             | Node::Next(_)
             | Node::Slope(..)
             | Node::Point(..)
+            | Node::Refractory(_)
             | Node::Time
             | Node::StepTime
             | Node::StepLength
@@ -223,6 +226,7 @@ impl Graph {
                 | Node::Next(_)
                 | Node::Slope(..)
                 | Node::Point(..)
+                | Node::Refractory(_)
                 | Node::Time
                 | Node::StepTime
                 | Node::StepLength

@@ -64,6 +64,7 @@ pub fn rows_of_edges(model: &mut Model, projection: usize) -> Result<BTreeMap<St
             | Node::Next(_)
             | Node::Slope(..)
             | Node::Point(..)
+            | Node::Refractory(_)
             | Node::Time
             | Node::StepTime
             | Node::StepLength
@@ -207,6 +208,7 @@ pub fn row_in<Leaf: Ord + Copy>(
             | Node::Next(_)
             | Node::Slope(..)
             | Node::Point(..)
+            | Node::Refractory(_)
             | Node::Time
             | Node::StepTime
             | Node::StepLength

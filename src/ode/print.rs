@@ -199,6 +199,7 @@ fn shown(model: &Model, root: NodeId, text: &mut Texts, long: &mut dyn FnMut(Str
             Node::Dv => ("dv".into(), false),
             Node::Slope(s, stage) => (format!("slope {stage} of {}", model.state(s).name), true),
             Node::Point(s, stage) => (format!("point {stage} of {}", model.state(s).name), true),
+            Node::Refractory(p) => (format!("refractory {}", model.populations[p as usize].name), true),
             Node::Conductance(c) => (format!("slope of {}", model.connections[c as usize].name), true),
             Node::Junction(c, 0) => (format!("sum of {}", model.connections[c as usize].name), true),
             Node::Junction(c, stage) => (format!("sum {stage} of {}", model.connections[c as usize].name), true),

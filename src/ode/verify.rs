@@ -31,6 +31,7 @@ pub fn verify(model: &Model) -> Result<(), String> {
                 if let Node::Next(_)
                 | Node::Slope(..)
                 | Node::Point(..)
+                | Node::Refractory(_)
                 | Node::Dv
                 | Node::Junction(..)
                 | Node::Conductance(_)
@@ -48,6 +49,7 @@ pub fn verify(model: &Model) -> Result<(), String> {
             | Node::Next(_)
             | Node::Slope(..)
             | Node::Point(..)
+            | Node::Refractory(_)
             | Node::Time
             | Node::StepTime
             | Node::StepLength
@@ -80,7 +82,8 @@ pub fn verify(model: &Model) -> Result<(), String> {
                 | Node::Dv
                 | Node::Next(_)
                 | Node::Slope(..)
-                | Node::Point(..) => {
+                | Node::Point(..)
+                | Node::Refractory(_) => {
                     return Err(format!("the derivative of {} draws, reads a file or what a step computes", s.name));
                 }
                 _ => {}
@@ -229,7 +232,7 @@ pub(super) fn type_of(model: &Model, id: NodeId, at: impl Fn(NodeId) -> Ty) -> R
     let wrong = |why: &str| Err(format!("node {} ({node:?}): {why}", id.0));
     Ok(match node {
         Node::Const(_, dim) => Ty::Real(dim),
-        Node::Bool(_) => Ty::Bool,
+        Node::Bool(_) | Node::Refractory(_) => Ty::Bool,
         Node::Param(p) => Ty::Real(model.param(p).dim),
         Node::State(s) | Node::Next(s) | Node::Point(s, _) => Ty::Real(model.state(s).dim),
         Node::Slope(s, _) => Ty::Real(model.state(s).dim.over(Dim::TIME)),

@@ -264,6 +264,7 @@ impl Scene<'_> {
             | Node::Next(_)
             | Node::Slope(..)
             | Node::Point(..)
+            | Node::Refractory(_)
             | Node::Dv
             | Node::Junction(..)
             | Node::Conductance(_)

@@ -146,6 +146,7 @@ impl Pace {
             Node::Next(_)
             | Node::Slope(..)
             | Node::Point(..)
+            | Node::Refractory(_)
             | Node::Dv
             | Node::Junction(..)
             | Node::Conductance(_)

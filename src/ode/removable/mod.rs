@@ -65,6 +65,7 @@ fn rebuild(nodes: &mut Nodes<'_>, id: NodeId, new: &HashMap<NodeId, NodeId>) -> 
         | Node::Next(_)
         | Node::Slope(..)
         | Node::Point(..)
+        | Node::Refractory(_)
         | Node::Time
         | Node::StepTime
         | Node::StepLength

@@ -56,6 +56,7 @@ impl<'m> Nodes<'m> {
                 | Node::Next(_)
                 | Node::Slope(..)
                 | Node::Point(..)
+                | Node::Refractory(_)
                 | Node::Time
                 | Node::StepTime
                 | Node::Index
@@ -126,6 +127,7 @@ impl<'m> Nodes<'m> {
             | Node::Next(_)
             | Node::Slope(..)
             | Node::Point(..)
+            | Node::Refractory(_)
             | Node::Time
             | Node::StepTime
             | Node::StepLength

@@ -229,6 +229,7 @@ fn of_node(node: Node, known: &HashMap<NodeId, Option<Series>>) -> Option<Series
         | Node::Next(_)
         | Node::Slope(..)
         | Node::Point(..)
+        | Node::Refractory(_)
         | Node::Time
         | Node::StepTime
         | Node::StepLength
