@@ -15,6 +15,8 @@ pub struct Dataset {
     x: Vec<f64>,
     frames: usize,
     values: usize,
+    /// Of a sample, as the array has it.
+    shape: Vec<usize>,
     y: Vec<usize>,
     train: Vec<usize>,
     test: Vec<usize>,
@@ -54,14 +56,16 @@ impl Dataset {
             return Err(wrong(format!("the class of sample {at} is {class}, not a whole number from 0 on")));
         }
         let order = shuffled(samples, seed, u64::MAX);
-        let kept = (samples as f64 * test).floor() as usize;
+        // A share such as 0.29 is a little less than what is meant.
+        let kept = (samples as f64 * test * (1.0 + 4.0 * f64::EPSILON)).floor() as usize;
         let (test, train) = order.split_at(kept.min(samples - 1));
         let [mut test, mut train] = [test, train].map(<[usize]>::to_vec);
         test.sort_unstable();
         train.sort_unstable();
         let values = x.len() / samples / frames;
         let y = y.iter().map(|&class| class as usize).collect();
-        Ok(Dataset { x: x.iter().copied().collect(), frames, values, y, train, test })
+        let shape = x.shape()[1..].to_vec();
+        Ok(Dataset { x: x.iter().copied().collect(), frames, values, shape, y, train, test })
     }
 
     /// How many bytes the arrays of an archive have when they are unpacked; none if it cannot be opened.
@@ -77,6 +81,11 @@ impl Dataset {
     /// How many frames a sample has, one after the other; one if it does not change.
     pub fn frames(&self) -> usize {
         self.frames
+    }
+
+    /// The shape of a sample in its array.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
     }
 
     /// How many values a frame of a sample has.

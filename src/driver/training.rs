@@ -5,7 +5,7 @@
 
 mod begin;
 mod learn;
-mod places;
+mod loaded;
 mod programs;
 mod reads;
 
@@ -28,10 +28,11 @@ use crate::simulate::trials::kinds;
 use crate::simulate::trials::{Given, Net, Room, Runner, Settling, Slopes, Update};
 use crate::simulate::{self, Loss};
 use crate::source::Span;
-use crate::step::{self, FieldId, FieldKind, OpKind, Program, Role, Source};
+use crate::step::{self, FieldId, FieldKind, Program, Source};
 use crate::units;
 use begin::{Followers, follows};
-use learn::{Learnt, Numbers, Of, OfCells, Range, idle, learnt, numbers, of_each_cell, place_of};
+use learn::{Learnt, Numbers, Of, OfCells, Range, idle, learnt, numbers, of_each_cell, place_of, weights_begin_within};
+use loaded::Loaded;
 use programs::{Programs, Whole, resistivities};
 use reads::{Picked, Place, readout};
 pub use reads::{Read, Reads, reads};
@@ -119,8 +120,14 @@ pub fn samples(model: &Model, train: &Train) -> Result<Dataset, Vec<Diagnostic>>
         if cells != values {
             let message =
                 format!("a sample has {values} values, but `{}` has {cells} cells", model.populations[population].name);
-            let d = wrong(message, format!("the samples have the shape [{values}]"));
-            errors.push(d.see(train.input.1, format!("each of the {cells} cells needs one")));
+            let d = wrong(message, format!("the samples have the shape {:?}", data.shape()));
+            let d = d.see(train.input.1, format!("each of the {cells} cells needs one"));
+            let in_frames = train.frame.is_none()
+                && data.shape().get(1..).is_some_and(|rest| rest.iter().product::<usize>() == cells);
+            errors.push(match in_frames {
+                true => d.help("say how long a frame of a sample lasts: `frame = 1 ms`"),
+                false => d,
+            });
         }
     }
     errors.extend(frame(model, train, data.frames()).err());
@@ -229,6 +236,10 @@ pub struct Learner {
     settled: Vec<usize>,
     /// What cells begin with that follows samples and parameters.
     followers: Followers,
+    /// How many cells populations have.
+    sizes: Vec<usize>,
+    /// The numbers of files that cells have, by population and file.
+    files: BTreeMap<(usize, u32), Vec<f64>>,
 }
 
 /// The derivatives of a loss.
@@ -266,6 +277,8 @@ struct Prepared {
     outputs: Vec<usize>,
     picked: Vec<Option<Picked>>,
     followers: Followers,
+    sizes: Vec<usize>,
+    files: BTreeMap<(usize, u32), Vec<f64>>,
 }
 
 impl Prepared {
@@ -278,6 +291,7 @@ impl Prepared {
         let (flat, _) = flatten(model, &options)?;
         suited(&flat)?;
         let input = given(&flat, &lesson.input)?;
+        not_set(&flat, &options, &input)?;
         options.per_cell.push(PerCell { name: input.clone(), values: Arc::clone(&lesson.example) });
         let (mut model, _) = flatten(model, &options)?;
         let Learnt { projections: routes_learn, parameters, cells: of_cells } =
@@ -289,9 +303,10 @@ impl Prepared {
         if model.method == Method::Adaptive {
             return refused("networks learn with a method that has steps of `dt`, not with adaptive steps".into());
         }
-        let program = discretize_carried(&model, &checked.sources, lesson.carried);
+        let mut program = discretize_carried(&model, &checked.sources, lesson.carried);
+        // Cells of all trials are numbered on.
+        let loaded = Loaded::instead(&mut program);
         let program = step::verify(program).map_err(internal)?;
-        numbered_cells(program.program())?;
         let (mut moved, mut wrt) = moved(&mut model, program.program(), &fitted);
         for (one, _) in &of_cells {
             let field = program.program().bound(Source::Param(one.param.0));
@@ -305,10 +320,13 @@ impl Prepared {
             Place::Count(_) | Place::Spikes(_) => None,
         });
         let of: Vec<FieldId> = states.collect();
-        let programs = Programs::new(&model, program, (of, wrt), &whole, &options, lesson.trials)?;
+        let programs = Programs::new(&model, (program, &loaded), (of, wrt), &whole, &options, lesson.trials)?;
         let given = programs.input(&input);
         let spiking = programs.spiking(&model, &whole);
         let routes = programs.routes(&model, &whole, &spiking, &routes_learn)?;
+        for ((p, route), learns) in model.projections.iter().zip(&routes).zip(&routes_learn) {
+            learns.weight.map_or(Ok(()), |range| weights_begin_within(p, &route.tract.weights(), range))?;
+        }
         let (readouts, outputs): (_, Vec<usize>) = programs.readouts(&read, &whole, &spiking)?.into_iter().unzip();
         let picked: Vec<Option<Picked>> = read.iter().map(|read| read.picked()).collect();
         let outputs = outputs.iter().zip(&picked).map(|(all, picked)| all / picked.map_or(1, |one| one.each)).collect();
@@ -366,8 +384,22 @@ impl Prepared {
             return Err(vec![at(*span, d)]);
         }
         net.follow = followers.numbers().into_iter().chain(cells.iter().map(|own| own.begin)).collect();
-        let prepared =
-            Prepared { model, net, programs, fitted, ranges, moved, numbers, cells, outputs, picked, followers };
+        let (sizes, files) = (whole.experiment.extent.cells.clone(), whole.files());
+        let prepared = Prepared {
+            model,
+            net,
+            programs,
+            fitted,
+            ranges,
+            moved,
+            numbers,
+            cells,
+            outputs,
+            picked,
+            followers,
+            sizes,
+            files,
+        };
         prepared.matters()?;
         Ok(prepared)
     }
@@ -398,11 +430,40 @@ impl Learner {
         lesson: &Lesson,
         choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
     ) -> Result<Learner, Vec<Diagnostic>> {
-        let Prepared { model, net, programs, fitted, ranges, moved, numbers, cells, outputs, picked, followers } =
-            Prepared::new(checked, options, lesson)?;
-        let runner = programs.runner(&net, lesson, choice)?;
+        let prepared = Prepared::new(checked, options, lesson)?;
+        let runner = prepared.programs.runner(&prepared.net, lesson, choice)?;
+        let Prepared {
+            model,
+            net,
+            programs: _,
+            fitted,
+            ranges,
+            moved,
+            numbers,
+            cells,
+            outputs,
+            picked,
+            followers,
+            sizes,
+            files,
+        } = prepared;
         let settled = Vec::new();
-        Ok(Learner { model, net, runner, fitted, ranges, moved, numbers, cells, outputs, picked, settled, followers })
+        Ok(Learner {
+            model,
+            net,
+            runner,
+            fitted,
+            ranges,
+            moved,
+            numbers,
+            cells,
+            outputs,
+            picked,
+            settled,
+            followers,
+            sizes,
+            files,
+        })
     }
 
     /// What XLA compiles of a lesson: the entry points of both directions, as text.
@@ -747,11 +808,13 @@ fn given(model: &Model, (name, span): &(String, Span)) -> Result<String, Vec<Dia
     }
 }
 
-/// Cells are numbered anew for each trial, so that a step must not ask for numbers.
-fn numbered_cells(program: &Program) -> Result<(), Vec<Diagnostic>> {
-    let asks = |role| program.function(role).is_some_and(|f| f.ops().any(|op| op.kind == OpKind::Index));
-    match [Role::Step, Role::Observe].into_iter().any(asks) {
-        true => refused("a step asks for the number of a cell; so far nothing learns where it does".into()),
+/// Refuses settings of what samples give.
+fn not_set(model: &Model, options: &CompileOptions, input: &str) -> Result<(), Vec<Diagnostic>> {
+    match options.names_set(model).contains(input) {
+        true => {
+            let message = format!("samples give `{input}`, so that setting it has no effect");
+            Err(vec![Diagnostic::without_place(Code::BadTarget, message)])
+        }
         false => Ok(()),
     }
 }

@@ -33,7 +33,7 @@ pub struct Train {
     /// The weights, delays and parameters that learn.
     pub learn: Vec<Learn>,
     /// The loss.
-    pub loss: Loss,
+    pub loss: Loss<Aim>,
     /// What it reads.
     pub read: Read,
     /// What is kept within bounds besides.
@@ -82,16 +82,27 @@ impl Learn {
 
 /// A loss, a mean over samples; each sample has a class.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Loss {
+pub enum Loss<T = f64> {
     /// The cross entropy of the softmax of the readout.
     CrossEntropy,
     /// The mean square of the difference to one value for the cell of the right class, and another one for all others.
     MeanSquare {
         /// For the right class.
-        correct: f64,
+        correct: T,
         /// For the others.
-        incorrect: f64,
+        incorrect: T,
     },
+}
+
+/// What a readout shall be; of what dimension that is, is known where the readout is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Aim {
+    /// In canonical units.
+    pub value: f64,
+    /// Its dimension.
+    pub dim: Dim,
+    /// Where it stands.
+    pub span: Span,
 }
 
 /// What is read out of a network, and of what.
@@ -202,11 +213,12 @@ pub enum Schedule {
     },
 }
 
-/// `f(x, name = 1)`: the name, what is between the brackets without a name, and numbers with one.
+/// `f(x, name = 1)`: the name, what is between the brackets without a name, and numbers with one; those among them that are written.
 struct Called<'a> {
     name: &'a ast::Name,
     first: Option<&'a ast::Expr>,
     numbers: HashMap<&'static str, f64>,
+    written: HashMap<&'static str, Aim>,
 }
 
 const SURROGATES: [&str; 5] = ["fast_sigmoid", "arctan", "sigmoid", "triangular", "straight_through"];
@@ -394,21 +406,39 @@ impl<'a> Lowerer<'a> {
         needed: &'static str,
     ) -> Option<f64> {
         let mut scope = Scope::new(ScopeKind::Constant, 0);
-        // The slope of a surrogate has the unit of one over the threshold's.
-        let value: Option<Expr> = self.expr(&mut scope, "", e);
-        let x = value.as_ref().and_then(constant_of);
-        match x {
+        let value = self.expr(&mut scope, "", e)?;
+        let value = self.expect(&scope, value, Dim::ONE, &format!("`{what}`"))?;
+        self.train_constant(&value, e.span, what, (fits, needed))
+    }
+
+    /// A number of any dimension, in canonical units.
+    fn train_constant(
+        &mut self,
+        value: &Expr,
+        span: Span,
+        what: &str,
+        (fits, needed): (&dyn Fn(f64) -> bool, &'static str),
+    ) -> Option<f64> {
+        match constant_of(value) {
             Some(x) if x.is_finite() && fits(x) => Some(x),
             Some(x) => {
-                self.error(TrainError::Number { what, value: x, needed, span: e.span });
+                self.error(TrainError::Number { what, value: x, needed, span });
                 None
             }
-            None if value.is_none() => None,
             None => {
-                self.error(TrainError::NotConstant { what, span: e.span });
+                self.error(TrainError::NotConstant { what, span });
                 None
             }
         }
+    }
+
+    /// A number that has the unit that its place asks for.
+    fn train_aim(&mut self, e: &ast::Expr, what: &str) -> Option<Aim> {
+        let mut scope = Scope::new(ScopeKind::Constant, 0);
+        let x = self.expr(&mut scope, "", e)?;
+        let value = self.train_constant(&x, e.span, what, (&|_| true, "a number"))?;
+        let Ty::Real(dim) = x.ty else { return None };
+        Some(Aim { value, dim, span: e.span })
     }
 
     /// Reads a call, with the numbers that it may have and what they are if they are absent.
@@ -432,7 +462,8 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         let numbers = numbers(&name.text);
-        let mut called = Called { name, first: None, numbers: numbers.iter().copied().collect() };
+        let mut called =
+            Called { name, first: None, numbers: numbers.iter().copied().collect(), written: HashMap::new() };
         let mut fine = true;
         for arg in args {
             let Some(key) = &arg.name else {
@@ -448,9 +479,16 @@ impl<'a> Lowerer<'a> {
                 fine = false;
                 continue;
             };
+            // The slope of a surrogate has the unit of one over the threshold's.
+            if ["correct", "incorrect", "slope"].contains(known) {
+                match self.train_aim(&arg.value, known) {
+                    Some(aim) => drop(called.written.insert(known, aim)),
+                    None => fine = false,
+                }
+                continue;
+            }
             let (fits, needed): (&dyn Fn(f64) -> bool, _) = match *known {
                 "beta1" | "beta2" | "momentum" => (&|x| (0.0..1.0).contains(&x), "a number from 0 to less than 1"),
-                "correct" | "incorrect" => (&|_| true, ""),
                 "weight_decay" => (&|x| x >= 0.0, "a number from 0 on"),
                 "every" => (&|x| x >= 1.0 && x.fract() == 0.0, "a whole number from 1 on"),
                 "floor" => (&|x| (0.0..=1.0).contains(&x), "a share from 0 to 1"),
@@ -465,7 +503,7 @@ impl<'a> Lowerer<'a> {
         fine.then_some(called)
     }
 
-    fn train_loss(&mut self, e: &'a ast::Expr) -> Option<(Loss, Read)> {
+    fn train_loss(&mut self, e: &'a ast::Expr) -> Option<(Loss<Aim>, Read)> {
         let numbers = |name: &str| -> &'static [(&'static str, f64)] {
             match name {
                 "mse" => &[("correct", f64::NAN), ("incorrect", f64::NAN)],
@@ -475,11 +513,11 @@ impl<'a> Lowerer<'a> {
         let called = self.called(e, "loss", &["cross_entropy", "mse"], &numbers)?;
         let loss = match called.name.text.as_str() {
             "mse" => {
-                let [correct, incorrect] = ["correct", "incorrect"].map(|key| called.numbers[key]);
-                if correct.is_nan() || incorrect.is_nan() {
+                let [correct, incorrect] = ["correct", "incorrect"].map(|key| called.written.get(key).copied());
+                let (Some(correct), Some(incorrect)) = (correct, incorrect) else {
                     self.error(TrainError::NoTargets { span: e.span });
                     return None;
-                }
+                };
                 Loss::MeanSquare { correct, incorrect }
             }
             _ => Loss::CrossEntropy,
@@ -581,7 +619,14 @@ impl<'a> Lowerer<'a> {
             }
         };
         let called = self.called(e, "surrogate", &SURROGATES, &numbers)?;
-        let slope = called.numbers.get("slope").copied().unwrap_or(1.0);
+        let slope = match called.written.get("slope") {
+            Some(Aim { value, .. }) if *value > 0.0 => *value,
+            Some(&Aim { value, span, .. }) => {
+                self.error(TrainError::Number { what: "slope", value, needed: "a number above 0", span });
+                return None;
+            }
+            None => called.numbers.get("slope").copied().unwrap_or(1.0),
+        };
         Some(match called.name.text.as_str() {
             "fast_sigmoid" => Surrogate::FastSigmoid(slope),
             "arctan" => Surrogate::Arctan(slope),

@@ -2,7 +2,7 @@
 //! each cell.
 
 use super::build::classify;
-use super::{Model, Node, NodeId};
+use super::{Model, Node, NodeId, places};
 use crate::data::{DataFile, Numbers};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::hir::{Demand, Domain, StateKind, Whose};
@@ -245,6 +245,8 @@ pub fn full_name<'m>(model: &'m Model, name: &str) -> Result<&'m str, Diagnostic
 }
 
 fn find(model: &Model, name: &str) -> Result<Place, Diagnostic> {
+    let called = places::called_in_cells(model, name);
+    let name = called.as_deref().unwrap_or(name);
     if let Some((place, _)) = Place::all(model).find(|(_, full)| *full == name) {
         return Ok(place);
     }
@@ -301,7 +303,10 @@ fn unknown(model: &Model, name: &str) -> Diagnostic {
         return d.help("nothing in this model depends on the temperature");
     }
     let params: Vec<&str> = model.params.iter().filter(|p| p.settable).map(|p| p.name.as_str()).collect();
+    // The dot of a number in a place parts no names.
+    let is_whole = |tail: &&str| tail.matches('(').count() == tail.matches(')').count();
     let tails = Place::all(model).flat_map(|(_, n)| n.match_indices('.').map(|(i, _)| &n[i + 1..]).chain([n]));
+    let tails = tails.filter(is_whole);
     let d = match nearest(name, tails.collect::<Vec<_>>()) {
         Some(near) => d.help(format!("did you mean `{near}`?")),
         None => d,

@@ -1,17 +1,18 @@
-//! Places in cells with sections, in the names of what a `train` block reads and learns.
+//! Places in cells with sections, in names of parameters and of what a `train` block reads and learns.
 //!
 //! In come names as they are written (`out.soma(0.5).v`, `a.b.dend(0.9).Synapse.weight`); out go elements of trees, and the names that the model has.
 //! Never true here: a place is looked for in cells of another population than the name says.
 
+use super::{Kind, Model};
 use crate::morphology::Tree;
-use crate::ode::{Kind, Model};
 
 /// `soma(0.5)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Written<'a> {
-    pub(super) section: &'a str,
+pub struct Written<'a> {
+    /// The section.
+    pub section: &'a str,
     /// How far along it.
-    pub(super) along: &'a str,
+    pub along: &'a str,
 }
 
 impl<'a> Written<'a> {
@@ -22,7 +23,7 @@ impl<'a> Written<'a> {
     }
 
     /// Which element of a tree that is; `Err(true)` if the section is there.
-    pub(super) fn element(self, tree: &Tree) -> Result<usize, bool> {
+    pub fn element(self, tree: &Tree) -> Result<usize, bool> {
         let section = tree.sections.iter().find(|s| s.name == self.section).ok_or(false)?;
         let x = self.along.parse().ok().filter(|x| (0.0..=1.0).contains(x));
         x.map_or(Err(true), |x| Ok(section.at(x)))
@@ -48,14 +49,14 @@ fn parts(name: &str) -> Vec<&str> {
 }
 
 /// What is before the place in a name, the place, and what is behind it; nothing if there is no place.
-pub(super) fn split(name: &str) -> Option<(String, Written<'_>, String)> {
+pub fn split(name: &str) -> Option<(String, Written<'_>, String)> {
     let parts = parts(name);
     let (at, written) = parts.iter().enumerate().find_map(|(at, part)| Some((at, Written::of(part)?)))?;
     Some((parts[..at].join("."), written, parts[at + 1..].join(".")))
 }
 
 /// A name whose place is called what the model calls it in a population, or in what that is a part of.
-pub(super) fn called(model: &Model, population: usize, name: &str) -> String {
+pub fn called(model: &Model, population: usize, name: &str) -> String {
     let tree = model.elements(population).map(|(tree, _)| tree);
     let called = |part: &str| {
         let element =
@@ -66,7 +67,7 @@ pub(super) fn called(model: &Model, population: usize, name: &str) -> String {
 }
 
 /// A name of something in cells whose place is called what the model calls it.
-pub(super) fn called_in_cells(model: &Model, name: &str) -> Option<String> {
+pub fn called_in_cells(model: &Model, name: &str) -> Option<String> {
     let (cells, written, behind) = split(name)?;
     let population = model.populations.iter().position(|p| p.name == cells && p.kind == Kind::Cells)?;
     let tree = tree(model, population)?;
@@ -74,13 +75,13 @@ pub(super) fn called_in_cells(model: &Model, name: &str) -> Option<String> {
 }
 
 /// A name without its place.
-pub(super) fn left_out(name: &str) -> String {
+pub fn left_out(name: &str) -> String {
     let all = parts(name).into_iter().filter(|part| Written::of(part).is_none());
     all.collect::<Vec<_>>().join(".")
 }
 
 /// The tree of the cells of a population.
-pub(super) fn tree(model: &Model, cells: usize) -> Option<&Tree> {
+pub fn tree(model: &Model, cells: usize) -> Option<&Tree> {
     model.populations.iter().find_map(|p| match &p.kind {
         Kind::Tree { of, tree } if *of == cells => Some(&**tree),
         Kind::Tree { .. } | Kind::Cells | Kind::Part { .. } | Kind::Clock => None,

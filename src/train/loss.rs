@@ -10,8 +10,10 @@ use std::ops::Range;
 /// A loss over a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judge {
-    /// Which loss.
+    /// Which loss, in the unit of what it sees.
     pub loss: Loss,
+    /// What one of that unit is in canonical units, which samples have.
+    pub unit: f64,
     /// What of the samples it sees.
     pub read: Reading,
     /// What is kept within bounds besides.
@@ -134,11 +136,12 @@ impl Judge {
                 // The earlier, the larger.
                 let sign = if readout == Readout::FirstSpike { -1.0 } else { 1.0 };
                 sum.iter_mut().zip(&found).for_each(|(sum, (x, _))| *sum += sign * x);
-                let values: Vec<f64> = found.iter().map(|(x, _)| *x).collect();
+                let values: Vec<f64> = found.iter().map(|(x, _)| *x / self.unit).collect();
                 let (loss, slopes) = self.of_trial(&values, class, sign);
                 judged.loss += share * loss;
                 for (cell, ((_, one), slope)) in found.iter().zip(slopes).enumerate() {
-                    add(&mut judged.slopes[of], samples, stretch.clone(), (trial, cell), *one, share * slope);
+                    let slope = share * slope / self.unit;
+                    add(&mut judged.slopes[of], samples, stretch.clone(), (trial, cell), *one, slope);
                 }
             }
             judged.right += usize::from(largest(&sum) == class);
@@ -213,7 +216,7 @@ mod tests {
     fn slopes_are_those_of_differences() {
         let losses = [Loss::CrossEntropy, Loss::MeanSquare { correct: 3.0, incorrect: -1.0 }];
         let readouts = [Readout::SpikeCount, Readout::Mean, Readout::Max, Readout::Last, Readout::EveryStep];
-        for loss in losses {
+        for (loss, unit) in losses.into_iter().zip([1.0, 0.25]) {
             for readout in readouts {
                 // Of two cells, above and below their bounds, by both kinds of readouts.
                 let kept = |readout: Readout, low: f64, high: f64| Kept {
@@ -223,7 +226,7 @@ mod tests {
                     within: 0.5,
                 };
                 let kept = vec![kept(Readout::Mean, 1.2, 1.4), kept(Readout::Max, 0.0, 1.0)];
-                let judge = Judge { loss, read: reading(readout, 0, 3), kept, dt: 0.5 };
+                let judge = Judge { loss, unit, read: reading(readout, 0, 3), kept, dt: 0.5 };
                 let steps = if readout == Readout::SpikeCount { 1 } else { 4 };
                 // Three trials, two with a class.
                 let number = |i: usize| ((i * i * 7 + i) % 23) as f64 / 7.0;
@@ -247,7 +250,7 @@ mod tests {
     #[test]
     fn the_largest_readout_is_the_class() {
         let read = reading(Readout::SpikeCount, 0, 2);
-        let judge = Judge { loss: Loss::CrossEntropy, read, kept: Vec::new(), dt: 1.0 };
+        let judge = Judge { loss: Loss::CrossEntropy, unit: 1.0, read, kept: Vec::new(), dt: 1.0 };
         let found = judge.judge(&[vec![3.0, 1.0, 0.0, 5.0, 2.0, 2.0]], 3, &[0, 0, 0]);
         assert_eq!(found.right, 2);
         // No number is too large for a softmax.
@@ -257,7 +260,7 @@ mod tests {
     #[test]
     fn the_earliest_spike_is_the_class() {
         let read = reading(Readout::FirstSpike, 0, 3);
-        let judge = Judge { loss: Loss::CrossEntropy, read, kept: Vec::new(), dt: 0.5 };
+        let judge = Judge { loss: Loss::CrossEntropy, unit: 1.0, read, kept: Vec::new(), dt: 0.5 };
         // After 1 ms, not at all, and after 0.5 ms and again.
         let samples = vec![vec![0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0]];
         let found = judge.judge(&samples, 1, &[2]);

@@ -24,7 +24,7 @@ use crate::simulate::Loss;
 use crate::simulate::trials::Room;
 use crate::units;
 use optimizer::{shrink, squares};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -79,6 +79,8 @@ pub struct Session {
     patience: Option<u64>,
     /// The least loss of the test samples so far, and after how many epochs it was.
     best: (f64, u64),
+    /// The names of what is set from outside.
+    set: BTreeSet<String>,
 }
 
 impl Session {
@@ -155,7 +157,7 @@ impl Session {
             high: range.high,
             within: *within,
         });
-        let judge = Judge { loss: train.loss, read: of_loss, kept: kept.collect(), dt: flat.dt };
+        let judge = Judge { loss: reads.loss, unit: reads.unit, read: of_loss, kept: kept.collect(), dt: flat.dt };
         let moving = Moving::new(train.optimizer, parameters.len());
         let (schedule, planned, clip) = (train.schedule, train.epochs, train.clip);
         Ok(Session {
@@ -174,6 +176,7 @@ impl Session {
             epochs: 0,
             patience: train.patience.map(|patience| patience as u64),
             best: (f64::INFINITY, 0),
+            set: options.names_set(&flat),
         })
     }
 
@@ -313,6 +316,13 @@ impl Session {
         if let Some((name, x)) = all.into_iter().find(|(_, x)| !x.is_finite()) {
             return Err(EngineError(format!("`{name}` has become {x} in epoch {}: take a smaller `lr`", self.epochs)));
         }
+        if let Some(d) = self.learner.outside(&self.parameters).into_iter().next() {
+            let help = "let it `learn` between bounds, or take a smaller `lr`";
+            return Err(EngineError(format!(
+                "in epoch {} a run would refuse what is learnt: {}: {help}",
+                self.epochs, d.message
+            )));
+        }
         let edges = learnt.into_iter();
         let edges = edges.map(|(name, values)| PerCell { name: name.to_string(), values: values.into() });
         let parameters = self.learner.fitted().iter().zip(&self.parameters);
@@ -331,6 +341,7 @@ impl Session {
         let progress = Progress {
             epochs: self.epochs,
             steps: self.moving.memory().0,
+            lists: self.moving.remembers(),
             seed: self.learner.seed(),
             parameters: self.parameters.clone(),
             remembered,
@@ -361,6 +372,13 @@ impl Session {
             && progress.remembered.iter().zip(counts).all(fits);
         if !fine || own != theirs {
             return Err("other weights, delays and parameters have learnt there than learn here".into());
+        }
+        let learn = own.iter().map(|(name, _)| name).chain(self.learner.fitted().iter().map(|one| &one.name));
+        if let Some(name) = learn.into_iter().find(|name| self.set.contains(*name)) {
+            return Err(format!("`{name}` is set, but would go on with what has been learnt there"));
+        }
+        if progress.lists != 0 && progress.lists != self.moving.remembers() {
+            return Err("another optimizer has learnt there, which remembers other numbers".into());
         }
         let values: Vec<Vec<f64>> = trained.edges.iter().map(|one| one.values.to_vec()).collect();
         self.learner.set_learnt(&values);

@@ -33,6 +33,8 @@ pub struct Progress {
     pub epochs: u64,
     /// How many steps the optimizers have made.
     pub steps: i32,
+    /// How many lists of numbers each of them remembers; 0 if that is not known.
+    pub lists: usize,
     /// The key of the random numbers, which chose the samples that nothing learns from.
     pub seed: u64,
     /// The parameters, in canonical units.
@@ -42,7 +44,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The name of the array with the counts: epochs, steps, and the halves of the seed.
+    /// The name of the array with the counts: epochs, steps, the halves of the seed, and lists.
     const COUNTS: &str = "progress";
     const PARAMETERS: &str = "progress.parameters";
 
@@ -56,8 +58,9 @@ impl Progress {
         all
     }
 
-    fn counts(&self) -> [f64; 4] {
-        [self.epochs as f64, f64::from(self.steps), (self.seed >> 32) as f64, (self.seed & 0xffff_ffff) as f64]
+    fn counts(&self) -> [f64; 5] {
+        let [high, low] = [self.seed >> 32, self.seed & 0xffff_ffff].map(|half| half as f64);
+        [self.epochs as f64, f64::from(self.steps), high, low, self.lists as f64]
     }
 
     /// Is there an array of this name?
@@ -73,7 +76,9 @@ impl Progress {
     /// Takes an array of this name; false if it is none of a progress.
     fn take(&mut self, name: &str, values: Vec<f64>) -> bool {
         if name == Progress::COUNTS {
-            let [epochs, steps, high, low] = values[..] else { return false };
+            let [epochs, steps, high, low, ref lists @ ..] = values[..] else { return false };
+            // Older files do not say it.
+            self.lists = lists.first().map_or(0, |&lists| lists as usize);
             (self.epochs, self.steps) = (epochs as u64, steps as i32);
             self.seed = (high as u64) << 32 | low as u64;
             return true;

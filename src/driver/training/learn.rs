@@ -3,14 +3,13 @@
 //! In come a model and these lines; out goes what of each projection learns, which parameters do, and where they stay.
 //! Never true here: a name fits several things without a word, or something learns twice.
 
-use super::places;
 use super::reads::{Read, readout};
-use super::{at, begin::follows, given};
+use super::{Learner, at, begin::follows, given};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::driver::Fitted;
 use crate::driver::gradient::{decides_sizes, fitted, range};
 use crate::hir::Learn;
-use crate::ode::{self, Model, ParamId};
+use crate::ode::{self, Model, Node, ParamId, places};
 use crate::simulate::trials::Net;
 use crate::source::Span;
 use crate::step::{Program, Source};
@@ -75,6 +74,7 @@ pub(super) struct Numbers {
 
 /// A parameter that learns for each cell.
 pub(super) struct OfCells {
+    pub(super) param: ParamId,
     /// Its number in [`Net::begin`].
     pub(super) begin: usize,
     /// In canonical units.
@@ -88,6 +88,34 @@ impl OfCells {
         if let Some((_, begin)) = net.begin.get_mut(self.begin) {
             *begin = self.values.repeat(trials);
         }
+    }
+}
+
+impl Learner {
+    /// What is wrong with what has been learnt: values that a run refuses. `parameters` are as in [`Learner::gradient`].
+    pub fn outside(&self, parameters: &[f64]) -> Vec<Diagnostic> {
+        let mut model = self.model.clone();
+        for (one, &x) in self.fitted.iter().zip(parameters) {
+            model.params[one.param.0 as usize].value = model.graph.number(x, one.dim);
+        }
+        // What each cell has is like the numbers of a file.
+        let files = model.data.len() as u32;
+        for (one, file) in self.cells.iter().zip(files..) {
+            model.params[one.param.0 as usize].value = model.graph.add(Node::Data(file));
+        }
+        let numbers = |population: usize, file: u32| match file.checked_sub(files) {
+            Some(number) => self.cells.get(number as usize).map(|one| one.values.clone()),
+            None => self.files.get(&(population, file)).cloned(),
+        };
+        let mut found = ode::domains::uniform(&model);
+        found.extend(ode::domains::per_cell(&model, &self.sizes, &numbers));
+        for one in &self.numbers {
+            if let Of::Weights(route) = one.of {
+                found.extend(ode::domains::of_weights(&model, route, &self.net.routes[route].tract.weights()));
+            }
+        }
+        found.retain(Diagnostic::is_error);
+        found
     }
 }
 
@@ -276,14 +304,24 @@ pub(super) fn begins_within(
     Err(vec![d.help(format!("write `delay ~ uniform({low} ms, {high} ms)`, or other bounds in the `train` block"))])
 }
 
+/// Refuses weights, in canonical units, that begin outside of their range.
+pub(super) fn weights_begin_within(p: &ode::Projection, weights: &[f64], range: Range) -> Result<(), Vec<Diagnostic>> {
+    let Some(edge) = weights.iter().position(|x| !(range.low..=range.high).contains(x)) else { return Ok(()) };
+    let shown = |x: f64| crate::hir::shown(x, &p.unit);
+    let [begins, low, high] = [weights[edge], range.low, range.high].map(shown);
+    let whose = if p.share.is_some() { "a number of the kernel" } else { "a weight" };
+    let message = format!("{whose} of `{}` begins at {begins}, but learns from {low} to {high}", p.name);
+    let d = Diagnostic::new(Code::OutOfDomain, p.span, message, "weights begin with what is said here");
+    Err(vec![d.help("draw weights within the bounds (`truncated(..., low, high)` cuts a draw off), or write other bounds in the `train` block")])
+}
+
 /// A parameter that learns, and where it stays.
 pub(super) fn parameter(
     model: &Model,
     learn: &Learn,
     others: &[(Fitted, Range)],
 ) -> Result<(Fitted, Range), Diagnostic> {
-    let called = places::called_in_cells(model, &learn.name);
-    let one = fitted(model, called.as_deref().unwrap_or(&learn.name)).map_err(|error| at(learn.span, error))?;
+    let one = fitted(model, &learn.name).map_err(|error| at(learn.span, error))?;
     let name = &one.name;
     if others.iter().any(|(other, _)| other.name == *name) {
         return Err(learn.wrong(Code::BadValue, format!("`{name}` learns twice")));
@@ -293,6 +331,10 @@ pub(super) fn parameter(
             "`{name}` says how many cells there are, who is connected, how strongly or when events arrive, and cannot learn"
         );
         return Err(learn.wrong(Code::Unsupported, message));
+    }
+    if let Some(why) = without_slope(model, one.param) {
+        let d = learn.wrong(Code::Unsupported, format!("`{name}` {why}, and cannot learn"));
+        return Err(d.note("gradients know of both sides of such a moment, and not of the moment"));
     }
     let range = learn.range(one.dim, &one.unit)?;
     match one.value {
@@ -318,6 +360,16 @@ pub(super) fn parameter(
     Ok((one, range))
 }
 
+/// What a parameter decides that has no gradient, if there is something.
+fn without_slope(model: &Model, param: ParamId) -> Option<&'static str> {
+    let mut scratch = model.clone();
+    let refractory = model.populations.iter().filter_map(|p| p.spike.as_ref()?.refractory);
+    if refractory.into_iter().any(|time| ode::derivative_in_param(&mut scratch, time, param).is_some()) {
+        return Some("says how long cells are refractory");
+    }
+    ode::moves_a_switch(model, param).then_some("moves the time at which something is switched")
+}
+
 /// Refuses a parameter that begins outside of its range.
 pub(super) fn begins_in(one: &Fitted, range: Range, value: f64) -> Result<(), Diagnostic> {
     if value >= range.low && value <= range.high {
@@ -339,7 +391,7 @@ pub(super) fn of_each_cell(one: &Fitted, range: Range, program: &Program, net: &
     let (_, all) = &net.begin[begin];
     let values = all[..all.len() / net.trials.max(1)].to_vec();
     values.iter().try_for_each(|&value| begins_in(one, range, value))?;
-    Ok(OfCells { begin, values })
+    Ok(OfCells { param: one.param, begin, values })
 }
 
 /// All that learns of projections, in their order.

@@ -5,10 +5,11 @@
 //! Never true here: a trial has other edges, or begins with other values, than a run of the model.
 
 use super::learn::{OfProjection, begins_within};
+use super::loaded::Loaded;
 use super::reads::Place;
 use super::{Lesson, cannot, internal, refused};
 use crate::codegen::plan::Precision;
-use crate::diag::{Code, Diagnostic};
+use crate::diag::Diagnostic;
 use crate::differentiate::{self, Wanted};
 use crate::discretize::projection_space;
 use crate::driver::gradient::engine;
@@ -21,8 +22,8 @@ use crate::passes::{self, Keep};
 use crate::simulate::trials::Device;
 use crate::simulate::trials::{self, Both, Host, Net, Origin, Passing, Route, Runner, Spiking, Tract};
 use crate::simulate::{self, Shared};
-use crate::step::{self, FieldId, FieldKind, Function, OpKind, Program, Role, Source, SpaceKind, Verified};
-use std::collections::BTreeSet;
+use crate::step::{self, FieldId, FieldKind, OpKind, Program, Role, Source, SpaceKind, Verified};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// So many numbers matrices of edges whose delays learn may have on a device: 1 GiB in double precision.
@@ -50,6 +51,17 @@ impl Whole {
         let field = self.experiment.program().bound(Source::Data(population as u32, file))?;
         let (_, values) = self.experiment.setup.data.iter().find(|(id, _)| *id == field)?;
         Some(values.to_vec())
+    }
+
+    /// The numbers of all files that cells have, by population and file.
+    pub(super) fn files(&self) -> BTreeMap<(usize, u32), Vec<f64>> {
+        let of_field = |field: &step::Field| match field.source {
+            Source::Data(population, file) => {
+                Some(((population as usize, file), self.data(population as usize, file)?))
+            }
+            _ => None,
+        };
+        self.experiment.program().fields.iter().filter_map(of_field).collect()
     }
 
     /// The first values of a field.
@@ -107,10 +119,10 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// `of` is what the loss reads of states, `wrt` what is free.
+    /// `of` is what the loss reads of states, `wrt` what is free, `loaded` what the program reads in place of numbers of cells and draws.
     pub(super) fn new(
         model: &Model,
-        plain: Verified,
+        (plain, loaded): (Verified, &Loaded),
         (of, wrt): (Vec<FieldId>, Vec<FieldId>),
         whole: &Whole,
         options: &CompileOptions,
@@ -133,21 +145,15 @@ impl Programs {
             let program = passes::run(plain.clone(), &names, &pass_options, &mut |_, _, _| {}).map_err(internal)?;
             let extent = whole.experiment.extent.clone();
             let (mut setup, warnings) = simulate::setup(&bare, program.program(), &extent)?;
+            loaded.set_up(program.program(), &mut setup);
             repeat(&mut setup, program.program(), trials);
             let compiled = Compiled { ode: model.clone(), plain, program, warnings: Vec::new() };
             let recording = Recording { every: extent.grid.steps, fields: Vec::new() };
             Ok(Experiment { compiled, extent, setup, recording, warnings })
         };
         let forward = made(plain.clone(), Keep::AllStates)?;
-        let kept = Keep::Only(adjoints);
-        let mut backward = made(back, kept.clone())?;
+        let mut backward = made(back, Keep::Only(adjoints))?;
         simulate::turn_edges(plain.program(), &mut backward.setup).map_err(internal)?;
-        if trials > 1 {
-            // Without what nothing needs, whatever passes were asked for.
-            let pass_options = passes::Options { keep: kept, ..passes::Options::default() };
-            let needed = passes::run(backward.compiled.plain.clone(), &["dce"], &pass_options, &mut |_, _, _| {});
-            told_apart(needed.map_err(internal)?.program())?;
-        }
         Ok(Programs { plain, forward, backward, trials })
     }
 
@@ -365,20 +371,6 @@ pub(super) fn resistivities(model: &Model, cable: &ode::Cable) -> Option<ParamId
         Node::Param(param) if model.param(param).population.is_some() => Some(param),
         _ => None,
     }
-}
-
-/// Refuses slopes of what cells begin with that ask for the number of a cell, or draw for it: cells of all trials are numbered on.
-fn told_apart(back: &Program) -> Result<(), Vec<Diagnostic>> {
-    let mut regions = back.function(Role::Observe).into_iter().flat_map(Function::regions);
-    let asks = |op: &step::Op| matches!(op.kind, OpKind::Index | OpKind::Draw(..));
-    let Some(space) = regions.find(|region| region.ops.iter().any(asks)).and_then(|region| region.over) else {
-        return Ok(());
-    };
-    let message =
-        format!("what learns differs from cell to cell of `{}` by `index` or by chance", back.space(space).name);
-    let d = Diagnostic::without_place(Code::Unsupported, message);
-    let d = d.note("gradients of several samples at a time do not follow that so far");
-    Err(vec![d.help("take `batch = 1`, or let each cell learn its own value: `learn` the parameter of the cells")])
 }
 
 /// Gives the set-up of one trial as many.

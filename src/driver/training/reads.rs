@@ -1,13 +1,13 @@
 //! What a loss reads of a network.
 
 use super::super::gradient::ends;
-use super::places::{self, Written};
 use super::{Range, at};
 use crate::diag::{Code, Diagnostic, nearest};
-use crate::hir::{self, Readout, Train};
+use crate::hir::{self, Aim, Loss, Readout, Train};
+use crate::ode::places::{self, Written};
 use crate::ode::{self, Kind, Model, StateId};
 use crate::source::Span;
-use crate::units::Dim;
+use crate::units::{self, Dim};
 
 /// What a loss reads of a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,11 +29,15 @@ pub struct Reads {
     pub of: Vec<usize>,
     /// For each `keep` line: between which values (canonical) it costs nothing, and how far outside it costs 1.
     pub kept: Vec<(Range, f64)>,
+    /// The loss, in the unit of its readout.
+    pub loss: Loss,
+    /// What one of that unit is in canonical units.
+    pub unit: f64,
 }
 
 /// What the loss of a `train` block reads.
 pub fn reads(model: &Model, train: &Train) -> Result<Reads, Vec<Diagnostic>> {
-    let mut reads = Reads { each: Vec::new(), of: Vec::new(), kept: Vec::new() };
+    let mut reads = Reads { each: Vec::new(), of: Vec::new(), kept: Vec::new(), loss: Loss::CrossEntropy, unit: 1.0 };
     let mut errors = Vec::new();
     let kept = train.keep.iter().map(|keep| (&keep.read, Some(keep)));
     for (hir::Read { readout: what, of, span, .. }, keep) in std::iter::once((&train.read, None)).chain(kept) {
@@ -48,10 +52,15 @@ pub fn reads(model: &Model, train: &Train) -> Result<Reads, Vec<Diagnostic>> {
         match readout(model, &(read, *span)) {
             Ok(found) => {
                 let read = found.full(model);
-                match keep.map(|keep| kept_within(model, keep, found)) {
-                    Some(Ok(within)) => reads.kept.push(within),
-                    Some(Err(wrong)) => errors.push(wrong),
-                    None => {}
+                match keep {
+                    Some(keep) => match kept_within(model, keep, found) {
+                        Ok(within) => reads.kept.push(within),
+                        Err(wrong) => errors.push(wrong),
+                    },
+                    None => match loss(model, train, found) {
+                        Ok(found) => (reads.loss, reads.unit) = found,
+                        Err(wrong) => errors.extend(wrong),
+                    },
                 }
                 let known = reads.each.iter().position(|(other, _)| *other == read);
                 reads.of.push(known.unwrap_or(reads.each.len()));
@@ -65,13 +74,47 @@ pub fn reads(model: &Model, train: &Train) -> Result<Reads, Vec<Diagnostic>> {
     if errors.is_empty() { Ok(reads) } else { Err(errors) }
 }
 
+/// The dimension of a readout.
+fn dim(model: &Model, readout: Readout, read: Place) -> Dim {
+    match read {
+        Place::State(state, _) => model.state(state).dim,
+        Place::Count(_) | Place::Spikes(_) if readout == Readout::FirstSpike => Dim::TIME,
+        Place::Count(_) | Place::Spikes(_) => Dim::ONE,
+    }
+}
+
+/// The loss, if what the readout shall be has its dimension, in its unit, and that in canonical units.
+fn loss(model: &Model, train: &Train, read: Place) -> Result<(Loss, f64), Vec<Diagnostic>> {
+    let unit = match read {
+        Place::State(state, _) => units::scale(1.0, model.state(state).unit.exponent),
+        Place::Count(_) | Place::Spikes(_) => 1.0,
+    };
+    let Loss::MeanSquare { correct, incorrect } = train.loss else { return Ok((Loss::CrossEntropy, unit)) };
+    let (name, dim) = (&train.read.written, dim(model, train.read.readout, read));
+    let wrong = |(key, aim): (&str, Aim)| {
+        let (is, got) = (dim.describe(), aim.dim.describe());
+        let message = format!("`{name}` is {is}, but `{key}` is {got}");
+        let d = Diagnostic::new(Code::DimensionMismatch, aim.span, message, got);
+        let unit = dim.display_unit().name;
+        match aim.dim == Dim::ONE {
+            true => d.help(format!("write the unit, for example `{key} = {} {unit}`", aim.value)),
+            false => d,
+        }
+    };
+    let aims = [("correct", correct), ("incorrect", incorrect)];
+    let errors: Vec<Diagnostic> = aims.into_iter().filter(|(_, aim)| aim.dim != dim).map(wrong).collect();
+    match errors.is_empty() {
+        true => {
+            let [correct, incorrect] = [correct, incorrect].map(|aim| aim.value / unit);
+            Ok((Loss::MeanSquare { correct, incorrect }, unit))
+        }
+        false => Err(errors),
+    }
+}
+
 /// Where a readout is kept, and how far outside it costs 1.
 fn kept_within(model: &Model, keep: &hir::Keep, read: Place) -> Result<(Range, f64), Diagnostic> {
-    let dim = match read {
-        Place::State(state, _) => model.state(state).dim,
-        Place::Count(_) | Place::Spikes(_) if keep.read.readout == Readout::FirstSpike => Dim::TIME,
-        Place::Count(_) | Place::Spikes(_) => Dim::ONE,
-    };
+    let dim = dim(model, keep.read.readout, read);
     let name = &keep.read.written;
     let (low, high) = &keep.range;
     let [low, high] = ends((name, dim), (low, high), Some(keep.span))?;
