@@ -190,21 +190,69 @@ def neo(result: Result) -> Any:
     return block
 
 
-def plain(name: str, value: Any, unit: Callable[[], str | None]) -> Any:
-    """The number or array that a quantity of Pint, Astropy or Quantities is in the unit of a parameter; else the value as it is."""
-    kind = type(value).__module__.split(".")[0]
-    if kind not in ("pint", "astropy", "quantities"):
+#: Whose quantities are understood.
+QUANTITIES = ("pint", "astropy", "quantities")
+
+
+def kind_of(value: Any) -> str | None:
+    """Whose quantity a value is, also if its class is derived from one of theirs; none if it is no such quantity."""
+    for ancestor in type(value).__mro__:
+        package = ancestor.__module__.split(".")[0]
+        if package in QUANTITIES:
+            return package
+    return None
+
+
+def plain(name: str, value: Any, unit: Callable[[], str | None] | str) -> Any:
+    """The number or array that a quantity of Pint, Astropy or Quantities is in a unit; else the value as it is.
+
+    Raises `SettingError`: a quantity of another kind, a quantity or an array that says its unit in a way that is not understood, or a masked value.
+    """
+    if isinstance(value, (str, int, float)):
         return value
-    wanted = unit()
+    wanted = unit if isinstance(unit, str) else None
+    kind = kind_of(value)
+    if kind is None:
+        return unitless(name, value, unit)
+    if not isinstance(unit, str):
+        wanted = unit()
     if wanted is None:
         # A name that is unknown or fits several is told where it is looked up; no number is set.
         return float("nan")
     try:
         if wanted in ("K", "degC"):
             return kelvin(kind, value) - (273.15 if wanted == "degC" else 0.0)
-        return magnitude(kind, value, unit_of(wanted))
+        return np.asarray(magnitude(kind, value, unit_of(wanted)))
     except Exception as error:
         raise SettingError(f"error: `{name}` has the unit {wanted}, and {value} cannot be turned into it: {error}") from error
+
+
+def unitless(name: str, value: Any, unit: Callable[[], str | None] | str) -> Any:
+    """What is no quantity, if it says nothing of a unit."""
+    if isinstance(value, (list, tuple)):
+        return [plain(name, one, unit) for one in value]
+    if isinstance(value, np.ma.MaskedArray):
+        if np.ma.is_masked(value):
+            raise SettingError(f"error: `{name}` is given masked values; fill them, or leave them out")
+        return np.asarray(value)
+    if type(value).__module__.split(".")[0] == "xarray" and hasattr(value, "data"):
+        says = getattr(value, "attrs", {}).get("units")
+        wanted = unit if isinstance(unit, str) else unit()
+        if says is not None and wanted is not None and says != wanted:
+            raise SettingError(f"error: `{name}` has the unit {wanted}, but is given values in {says}")
+        return plain(name, value.data, unit)
+    if type(value) is np.ndarray or isinstance(value, np.generic):
+        return value
+    owner = type(value).__module__.split(".")[0]
+    if owner == "neuroc":
+        return np.asarray(value)
+    for says in ("unit", "units", "dimensions"):
+        if hasattr(value, says):
+            raise SettingError(
+                f"error: `{name}` is given a quantity of {owner}, whose units are not understood: "
+                "give a number, a text with a unit, or a quantity of Pint, Astropy or Quantities"
+            )
+    return value
 
 
 def magnitude(kind: str, value: Any, unit: str) -> Any:

@@ -6,13 +6,15 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .errors import UsageError
+from .errors import SettingError, UsageError
+from .exchange import kind_of, plain
 from .progress import Bar, Progress
 
 #: What a record is compared with: a file of two columns, or times in ms and values in the unit of the record. What a number such as
@@ -61,7 +63,7 @@ def aimed(targets: Mapping[str, Target]) -> dict[str, Any]:
     all: dict[str, Any] = {}
     for name, target in targets.items():
         if _NUMBER.fullmatch(name):
-            all[name] = target
+            all[name] = number(name, target)
             continue
         if isinstance(target, (str, os.PathLike)):
             all[name] = os.fspath(target)
@@ -71,10 +73,27 @@ def aimed(targets: Mapping[str, Target]) -> dict[str, Any]:
             raise UsageError(wrong)
         try:
             t, x = target
+            for part in (t, x):
+                without_unit(name, part)
             all[name] = tuple(np.ascontiguousarray(np.ravel(part), dtype=np.float64) for part in (t, x))
         except (TypeError, ValueError) as error:
             raise UsageError(wrong) from error
     return all
+
+
+def without_unit(name: str, value: Any) -> None:
+    """Refuses quantities where plain numbers and texts are taken."""
+    if type(value).__module__.split(".")[0] == "neuroc":
+        return
+    if kind_of(value) is not None or any(hasattr(value, says) for says in ("unit", "units", "dimensions")):
+        raise SettingError(f"error: the target `{name}` takes plain numbers or texts with a unit, and is given {value!r}")
+
+
+def number(name: str, target: Any) -> Any:
+    """What a number that is read out should be, and what counts as far."""
+    for part in target if isinstance(target, tuple) else (target,):
+        without_unit(name, part)
+    return target
 
 
 class Gradient:
@@ -159,6 +178,7 @@ def fit(
         for name, ends in free.items():
             if isinstance(ends, str) or len(ends) != 2:
                 raise UsageError(f"the bounds of `{name}` are two numbers or texts, such as (50, 300) or (\"50 mS/cm2\", \"0.3 S/cm2\")")
+            ends = [plain(name, end, partial(core.unit, name)) for end in ends]
             bounds.append((name, *(end if isinstance(end, str) else float(end) for end in ends)))
     asked = {
         "free": bounds,

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from . import _core, fitting, progress as bars, sweep as sweeps, training
 from ._core import Simulator
-from .errors import Interrupted, NotFiniteError, UsageError
+from .errors import Interrupted, ModelError, NotFiniteError, SaveError, SettingError, UsageError
 from .exchange import plain
 from .fitting import Fit, Gradient, Target
 from .progress import Bar, Progress
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 #: A time: a number of ms, or a text such as "0.1 s".
 Time = Union[float, str]
+
+#: No experiment is as cold, in K: smaller numbers are degrees Celsius.
+COLDEST = 150.0
 
 
 @dataclass(frozen=True)
@@ -171,8 +175,31 @@ class Model:
             pairs = dict(values or {})
         pairs.update(more)
         numbers = {name: plain(name, value, partial(self._core.unit, name)) for name, value in pairs.items()}
+        for name, value in numbers.items():
+            self._of_kelvin(name, value)
+        before = self._core.copy()
         self._core.set([(name, _value(name, value)) for name, value in numbers.items()])
+        if any(self._core.unit(name) == "1" for name in numbers):
+            # A pure number may say how many cells there are.
+            try:
+                self._core.populations()
+            except ModelError as error:
+                self._core = before
+                raise SettingError(str(error)) from error
         return self
+
+    def _of_kelvin(self, name: str, value: Any) -> None:
+        """Refuses plain numbers for temperatures that are meant in degrees Celsius."""
+        if isinstance(value, str) or not name.rpartition(".")[2].startswith("celsius") or self._core.unit(name) != "K":
+            return
+        try:
+            least = float(np.min(np.asarray(value, dtype=float)))
+        except (TypeError, ValueError):
+            return
+        if least < COLDEST:
+            raise SettingError(
+                f'error: `{name}` is shown in K, and {least:.12g} K are {least - 273.15:.12g} degC: write "{least:.12g} degC", or kelvin'
+            )
 
     def unset(self, *names: str) -> Model:
         """Forgets what these names were set to, or all settings. Answers the model itself."""
@@ -182,6 +209,12 @@ class Model:
     def copy(self) -> Model:
         """The same model with settings of its own."""
         return Model(self._core.copy())
+
+    def __copy__(self) -> Model:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Model:
+        return self.copy()
 
     def run(
         self,
@@ -287,6 +320,7 @@ class Model:
         Other options are those of `run`, and `seed` may be a name of `axes`, too: `{"seed": range(20)}` repeats noise. Raises what `set` and `run` raise.
         """
         bars.checked(progress)
+        axes = {name: values if name == "seed" else plain(name, values, partial(self._core.unit, name)) for name, values in axes.items()}
         shape, points = sweeps.points(axes, together)
         prepared = []
         for point in points:
@@ -437,6 +471,8 @@ class Model:
         """
         bars.checked(progress)
         before = training.read_trained(resume) if isinstance(resume, (str, os.PathLike)) else resume
+        if output is not None and not Path(output).resolve().parent.is_dir():
+            raise SaveError(f"cannot write `{output}`: the directory `{Path(output).parent}` does not exist")
         core = self._core.learning(self._options(options), memory, None if before is None else before._core, epochs)
         history: list[training.Epoch] = []
         last: Trained | None = before

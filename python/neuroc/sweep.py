@@ -121,7 +121,8 @@ class Sweep:
         dimensions, coordinates = self._dimensions()
         if not 1 <= values.ndim <= 2:
             raise UsageError(f"a figure has one or two axes, and this has the shape {values.shape}")
-        names = [f"{name} ({self.units[name]})" if self.units.get(name, "1") != "1" else name for name in dimensions]
+        units = {name: coordinates[name][2]["units"] for name in dimensions}
+        names = [f"{name} ({units[name]})" if units[name] not in ("", "1") else name for name in dimensions]
         figure, axis = pyplot.subplots(layout="constrained")
         along = [np.asarray(coordinates[name][1]) for name in dimensions]
         axis.set_xlabel(names[0])
@@ -142,7 +143,9 @@ class Sweep:
             plain = all(isinstance(value, (int, float, str, np.integer, np.floating)) for value in values)
             dimension = names[self.along[name]]
             along = list(values) if plain else list(range(len(values)))
-            coordinates[name] = (dimension, along, {"units": self.units.get(name, "")})
+            # Texts say their own units, and places have none.
+            in_unit = plain and not any(isinstance(value, str) for value in values)
+            coordinates[name] = (dimension, along, {"units": self.units.get(name, "") if in_unit else ""})
         return names, coordinates
 
     @staticmethod
@@ -166,6 +169,8 @@ def points(axes: Mapping[str, Any], together: bool) -> tuple[tuple[int, ...], li
             raise UsageError(f"`{name}` is swept over a list or an array of values, not {values!r}")
         if len(values) == 0:
             raise UsageError(f"`{name}` is swept over no value")
+        if name == "seed" and not all(isinstance(value, (int, np.integer)) for value in values):
+            raise UsageError(f"a seed is a whole number; swept are {list(values)!r}")
     lengths = [len(values) for values in axes.values()]
     if together:
         if len(set(lengths)) > 1:

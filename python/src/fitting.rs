@@ -153,7 +153,7 @@ fn number(
     let mut number = Number { feature, of, value: vec![0.0], within: 1.0, times, duration: run.outline().duration };
     let unit = Target::Number(number.clone()).shown(records).1;
     let canonical = |x: &Bound<'_, PyAny>| -> PyResult<Vec<f64>> {
-        Ok(match Given::new(name, x)? {
+        Ok(match Given::new(name, x, None)? {
             Given::Number(x) => vec![value::canonical(x, &unit)],
             Given::Text(text) => vec![value::in_unit(name, &text, &unit)?],
             Given::Array(numbers, ..) => numbers.iter().map(|&x| value::canonical(x, &unit)).collect(),
@@ -341,7 +341,7 @@ pub fn fit<'py>(
 
 /// The bounds of a parameter: numbers in its unit, or texts.
 fn bounds(one: &Fitted, low: &Bound<'_, PyAny>, high: &Bound<'_, PyAny>) -> PyResult<Bounds> {
-    let end = |end: &Bound<'_, PyAny>| match Given::new(&one.name, end)? {
+    let end = |end: &Bound<'_, PyAny>| match Given::new(&one.name, end, None)? {
         Given::Number(x) => Ok(value::canonical(x, &one.unit)),
         Given::Text(text) => value::with_unit(&one.name, &text, one.dim, &one.unit),
         Given::Array(..) => Err(usage(format!("a bound of `{}` is one number", one.name))),

@@ -272,7 +272,7 @@ impl Model {
                 let param = plain.params.iter().find(|p| p.name == full).map(|p| &p.unit);
                 let unit = param.or_else(|| plain.states.iter().find(|s| s.name == full).map(|s| &s.unit));
                 let unit = unit.ok_or_else(|| usage(format!("`{full}` has no unit")))?;
-                match Given::new(&name, &value)? {
+                match Given::new(&name, &value, None)? {
                     Given::Text(text) => settings.put(full, Setting::Text(format!("{name}={text}"))),
                     Given::Number(x) if !x.is_finite() => {
                         return Err(error::exception(

@@ -111,7 +111,7 @@ impl Inner {
         let what = self.find(name)?;
         let (full, dim, unit) = self.stepping.about(what);
         self.numbers.clear();
-        match Given::new(name, value)? {
+        match Given::new(name, value, Some(&unit.name))? {
             Given::Number(x) => self.numbers.push(value::canonical(x, unit)),
             Given::Text(text) => {
                 let dim = dim

@@ -6,7 +6,7 @@
 use crate::error::usage;
 use neuroc::ode::parse_override;
 use neuroc::units::{Dim, DisplayUnit};
-use numpy::{PyReadonlyArray1, PyReadonlyArrayDyn};
+use numpy::{PyReadonlyArray1, PyReadonlyArrayDyn, PyUntypedArray};
 use pyo3::prelude::*;
 use pyo3::types::PyFloat;
 
@@ -21,12 +21,17 @@ pub enum Given {
 }
 
 impl Given {
-    /// A str, a float, an array of float64, or what Python's side can make one of these of.
-    pub fn new(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Given> {
+    /// A str, a float, an array of float64, or what Python's side can make one of these of; quantities become numbers in a unit, if one is said.
+    pub fn new(name: &str, value: &Bound<'_, PyAny>, unit: Option<&str>) -> PyResult<Given> {
         match Given::known(value)? {
             Some(given) => Ok(given),
             None => {
-                let made = value.py().import("neuroc.model")?.call_method1("_value", (name, value))?;
+                let py = value.py();
+                let plain = match unit {
+                    Some(unit) => py.import("neuroc.exchange")?.call_method1("plain", (name, value, unit))?,
+                    None => value.clone(),
+                };
+                let made = py.import("neuroc.model")?.call_method1("_value", (name, plain))?;
                 let wrong = || usage(format!("`{name}` takes a number, a text with a unit or an array of numbers"));
                 Given::known(&made)?.ok_or_else(wrong)
             }
@@ -40,7 +45,10 @@ impl Given {
         if let Ok(text) = value.extract::<String>() {
             return Ok(Some(Given::Text(text)));
         }
-        if let Ok(array) = value.extract::<PyReadonlyArrayDyn<'_, f64>>() {
+        // Quantities are derived from arrays.
+        if value.is_exact_instance_of::<PyUntypedArray>()
+            && let Ok(array) = value.extract::<PyReadonlyArrayDyn<'_, f64>>()
+        {
             let array = array.as_array();
             return Ok(Some(Given::Array(array.iter().copied().collect(), array.shape().to_vec())));
         }
@@ -92,7 +100,7 @@ pub fn in_unit(name: &str, text: &str, unit: &DisplayUnit) -> PyResult<f64> {
 
 /// A time in ms: a number of ms, or a text with a unit; above zero.
 pub fn time(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
-    let ms = match Given::new(name, value)? {
+    let ms = match Given::new(name, value, Some("ms"))? {
         Given::Number(ms) => ms,
         Given::Text(text) => with_unit(name, &text, Dim::TIME, &Dim::TIME.display_unit())?,
         Given::Array(..) => return Err(usage(format!("`{name}` is one time, not an array"))),

@@ -174,3 +174,76 @@ def test_quantities_of_others_are_taken(squid):
             model.set("Na.gbar", wrong)
     with pytest.raises(neuroc.SettingError, match="did you mean"):
         model.set("Na.gbr", 1 * registry.mS / registry.cm**2)
+
+
+def test_quantities_keep_their_units_wherever_they_are_taken(squid):
+    import astropy.units
+    import pint
+    import quantities
+
+    registry = pint.UnitRegistry()
+
+    class Own(astropy.units.Quantity):
+        pass
+
+    model = neuroc.load(squid)
+    siemens = 0.1 * astropy.units.S / astropy.units.cm**2
+    assert model.copy().set("Na.gbar", Own(siemens)).params["squid.soma.Na.gbar"].value == pytest.approx(100)
+    assert model.copy().set("Na.gbar", [siemens]).params["squid.soma.Na.gbar"].value == pytest.approx(100)
+    for amount in (0.01 * registry.mA / registry.cm**2, 0.01 * quantities.mA / quantities.cm**2, "0.01 mA/cm2"):
+        simulator = model.simulator()
+        simulator["step.amplitude"] = amount
+        assert simulator["step.amplitude"] == pytest.approx(10)
+        with pytest.raises(neuroc.SettingError):
+            simulator["step.amplitude"] = 5 * registry.kg
+    simulator["soma.v"] = [-0.07] * astropy.units.V
+    assert simulator["soma.v"] == pytest.approx(-70)
+    for time in (0.001 * registry.s, 1 * astropy.units.ms, 0.001 * quantities.s):
+        assert model.run(duration=time, engine="interp").meta["steps"] == 100
+    with pytest.raises(neuroc.SettingError):
+        model.run(duration=20 * registry.kg)
+
+    class Foreign:
+        units = "mS/cm2"
+
+        def __float__(self):
+            return 1.0
+
+    for strange in (Foreign(), np.ma.array([1.0], mask=[1])):
+        with pytest.raises(neuroc.SettingError):
+            model.set("Na.gbar", strange)
+    sweep = model.sweep({"Na.gbar": np.array([0.1, 0.12]) * astropy.units.S / astropy.units.cm**2}, duration=1, engine="interp")
+    assert sweep.axes["Na.gbar"].tolist() == pytest.approx([100, 120])
+    with pytest.raises(neuroc.UsageError, match="whole number"):
+        model.sweep({"seed": [1.5]})
+
+
+def test_temperatures_below_all_experiments_are_refused():
+    model = neuroc.parse(WARM)
+    with pytest.raises(neuroc.SettingError, match='write "18.5 degC"'):
+        model.set("celsius", 18.5)
+    assert model.set("celsius", 291.65).params["celsius"].value == pytest.approx(291.65)
+
+
+def test_sizes_that_cannot_be_are_refused_and_copies_are_apart(squid):
+    import copy
+
+    model = neuroc.load(squid)
+    for wrong in (0, 2.5, -1):
+        with pytest.raises(neuroc.SettingError):
+            model.set("n", wrong)
+    assert model.populations["squid"].cells == 1
+    for other in (copy.copy(model), copy.deepcopy(model)):
+        other.set("Na.gbar", 1)
+    assert model.params["squid.soma.Na.gbar"].value == 120
+
+
+def test_bounds_of_fits_take_quantities(root):
+    import quantities
+
+    model = neuroc.load(root / "examples" / "squid_fit.neuro")
+    by_unit = model.fit({"Na.gbar": (0.05 * quantities.S / quantities.cm**2, 0.3 * quantities.S / quantities.cm**2)}, iterations=1, engine="interp")
+    by_number = model.fit({"Na.gbar": (50, 300)}, iterations=1, engine="interp")
+    assert by_unit.values == by_number.values
+    with pytest.raises(neuroc.SettingError, match="plain numbers or texts"):
+        model.fit({"Na.gbar": (50, 300)}, {"max(squid.axon.v)": 0.04 * quantities.V}, engine="interp")
