@@ -15,6 +15,7 @@ use crate::operators::Distribution;
 use crate::results::npy::Header;
 use crate::runtime::rng::Draw;
 use crate::source::Span;
+use crate::units::{Unit, scale};
 use ndarray::ArrayD;
 use ndarray_npy::{ReadNpyError, ReadNpyExt};
 use std::fs::File;
@@ -119,36 +120,61 @@ pub fn numbers(
         return Err(wrong(file, why));
     }
     if let Some(at) = values.iter().position(|x| !x.is_finite()) {
-        return Err(wrong(file, format!("number {at} is {}", values[at])));
+        return Err(wrong(file, format!("number {} of {count} is {}", at + 1, values[at])));
     }
     Ok(values)
 }
 
-/// Samples `(t in ms, value)` that cover the time from 0 to `duration` ms.
-pub fn series(file: &DataFile, duration: f64) -> Result<Vec<(f64, f64)>, Diagnostic> {
-    let samples: Vec<(f64, f64)> = if is_npy(file) {
+/// A function of time as a file has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// Samples `(t in ms, value)`.
+    pub samples: Vec<(f64, f64)>,
+    /// The unit of the values, if a heading says one, such as `v (mV)`.
+    pub unit: Option<Unit>,
+}
+
+/// Samples that cover the time from `first` to `last` ms. A heading may say another unit of the time: `t (s)`.
+pub fn series(file: &DataFile, [first, last]: [f64; 2]) -> Result<Series, Diagnostic> {
+    let mut series = Series { samples: Vec::new(), unit: None };
+    if is_npy(file) {
         let array = npy(file, &bytes(file)?)?;
         if array.ndim() != 2 || array.shape()[1] != 2 {
             let why = format!("its shape is {:?}, but two columns (time in ms, value) are needed", array.shape());
             return Err(wrong(file, why));
         }
-        array.iter().copied().collect::<Vec<_>>().chunks(2).map(|c| (c[0], c[1])).collect()
+        series.samples = array.iter().copied().collect::<Vec<_>>().chunks(2).map(|c| (c[0], c[1])).collect();
     } else {
-        rows(file, &text(file)?)?
+        let text = text(file)?;
+        series.samples = rows(file, &text)?
             .into_iter()
             .map(|(line, row)| match row[..] {
                 [t, x] => Ok((t, x)),
                 _ => Err(wrong(file, format!("line {line} has {} columns, not two (time in ms, value)", row.len()))),
             })
-            .collect::<Result<_, _>>()?
-    };
-    covers(&samples, duration).map_err(|why| wrong(file, why))?;
-    Ok(samples)
+            .collect::<Result<_, _>>()?;
+        let heading: Vec<&str> = lines(&text).next().map_or_else(Vec::new, |(_, line)| cells(line).collect());
+        if let Some(exponent) =
+            heading.first().and_then(|name| spikes::of_times(name)).map(|unit| unit.display("").exponent)
+            && exponent != 0
+        {
+            series.samples.iter_mut().for_each(|(t, _)| *t = scale(*t, exponent));
+        }
+        series.unit = heading.get(1).and_then(|name| unit_of(name));
+    }
+    covers(&series.samples, [first, last]).map_err(|why| wrong(file, why))?;
+    Ok(series)
 }
 
-/// Are samples `(t in ms, value)` finite, in order, and from 0 to `duration` ms? The error is a sentence.
-pub fn covers(samples: &[(f64, f64)], duration: f64) -> Result<(), String> {
-    let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
+/// The unit in brackets at the end of a name in a heading.
+fn unit_of(name: &str) -> Option<Unit> {
+    let (_, unit) = name.strip_suffix(')')?.rsplit_once('(')?;
+    Unit::parse(unit.trim())
+}
+
+/// Are samples `(t in ms, value)` finite, in order, and from `first` to `last` ms? The error is a sentence.
+pub fn covers(samples: &[(f64, f64)], [first, last]: [f64; 2]) -> Result<(), String> {
+    let (Some(begin), Some(end)) = (samples.first(), samples.last()) else {
         return Err("it holds no samples".into());
     };
     if let Some(at) = samples.iter().position(|s| !s.0.is_finite() || !s.1.is_finite()) {
@@ -157,8 +183,8 @@ pub fn covers(samples: &[(f64, f64)], duration: f64) -> Result<(), String> {
     if let Some(at) = samples.windows(2).position(|w| w[1].0 < w[0].0) {
         return Err(format!("time goes back from {} ms to {} ms", samples[at].0, samples[at + 1].0));
     }
-    if first.0 > 1e-9 || last.0 < duration - 1e-9 {
-        return Err(format!("it covers {} ms to {} ms, but the run needs 0 ms to {duration} ms", first.0, last.0));
+    if begin.0 > first + 1e-9 || end.0 < last - 1e-9 {
+        return Err(format!("it covers {} ms to {} ms, but the run needs {first} ms to {last} ms", begin.0, end.0));
     }
     Ok(())
 }

@@ -34,6 +34,7 @@ use crate::source::SourceMap;
 use crate::step::{self, Field, FieldId, FieldKind, Program, Source, SpaceKind, Tolerance, Verified};
 use crate::syntax;
 use crate::units::{self, DisplayUnit};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -144,6 +145,15 @@ pub struct CompileOptions {
     pub keep_all: bool,
     /// How far functions may be off; nothing means not at all. For kernels in `f64` only: in `f32` nothing can be gained.
     pub tolerance: Option<Tolerance>,
+}
+
+impl CompileOptions {
+    /// The full names of the parameters and initial values that are set; what is no setting, or names nothing, is told elsewhere.
+    pub fn names_set(&self, model: &ode::Model) -> BTreeSet<String> {
+        let overrides = self.set.iter().filter_map(|text| Some(ode::parse_override(text).ok()?.name));
+        let names = overrides.chain(self.per_cell.iter().map(|one| one.name.clone()));
+        names.filter_map(|name| ode::full_name(model, &name).ok().map(str::to_string)).collect()
+    }
 }
 
 /// Tolerances that are set from outside.

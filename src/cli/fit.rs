@@ -8,6 +8,7 @@ use crate::driver::{Differentiable, Fitted, Mode, Repeated, Ways};
 use crate::fit::{self, Bounds, Method, Outcome, Runs, Search, Target, Watcher};
 use crate::hir::{self, Feature, FitTarget, Goal, Swept, SweptNumber, SweptValues, Wanted};
 use crate::ode;
+use crate::results;
 use crate::units;
 use clap::ValueEnum;
 use indicatif::ProgressBar;
@@ -116,6 +117,12 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     suited(args)?;
     let output = args.output.clone().or_else(|| (!args.json).then(|| args.file.with_extension("set")));
     let output = output.map(|path| if path == Path::new("-.set") { "model.set".into() } else { path });
+    if let Some(path) = &output {
+        results::check_writable(path).map_err(|reason| {
+            complain(format!("cannot write `{}`: {reason}", path.display()));
+            Exit::Usage
+        })?;
+    }
     let begin = Instant::now();
     let checked = Arc::new(super::check(&args.file));
     if checked.model.is_none() || !args.quiet {
@@ -138,12 +145,8 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
         }
         false => fail(errors),
     })?;
-    // What the model demands of its parameters it demands of both bounds.
-    let ends: [fn(&Bounds) -> f64; 2] = [|bounds| bounds.low, |bounds| bounds.high];
-    for end in ends {
-        let values: Vec<f64> = bounds.iter().map(end).collect();
-        Differentiable::checked(&checked, &options, &fitted, &values).map_err(fail)?;
-    }
+    let ends: Vec<[f64; 2]> = bounds.iter().map(|b| [b.low, b.high]).collect();
+    Differentiable::within(&checked, &options, &fitted, &ends).map_err(fail)?;
     let first: Vec<f64> = bounds.iter().map(|b| (b.low + b.high) / 2.0).collect();
     let choice = || args.engine.choice();
     let mut memory = 0;

@@ -21,12 +21,14 @@ pub fn run(args: &Args) -> Exit {
     drop(connection);
     let ended = threads.join();
     match (served, ended) {
-        (Ok(()), Ok(())) => Exit::Fine,
+        (Ok(true), Ok(())) => Exit::Fine,
+        // The protocol's exit code of a server that ends without having been shut down.
+        (Ok(false), Ok(())) => Exit::Model,
         (Err(why), _) => {
             complain(format!("the editor's messages cannot be followed: {why}"));
             Exit::Usage
         }
-        (Ok(()), Err(error)) => {
+        (Ok(_), Err(error)) => {
             complain(format!("the editor's messages cannot be read: {error}"));
             Exit::Usage
         }

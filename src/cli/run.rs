@@ -510,12 +510,12 @@ fn destinations(args: &Args) -> (Option<PathBuf>, Option<PathBuf>) {
     if args.output.is_some() || args.plot.is_some() || args.report.is_some() || args.json {
         return (args.output.clone(), args.plot.clone());
     }
-    let stem = match args.file.file_stem() {
-        Some(stem) if args.file != Path::new("-") => stem.to_owned(),
+    // What is behind the last dot is the extension: `net.v1.neuro` and `net.v2.neuro` have results of their own.
+    let name = match args.file.file_name() {
+        Some(name) if args.file != Path::new("-") => PathBuf::from(name),
         _ => "model".into(),
     };
-    let stem = PathBuf::from(stem);
-    (Some(stem.with_extension("npz")), Some(stem.with_extension("svg")))
+    (Some(name.with_extension("npz")), Some(name.with_extension("svg")))
 }
 
 /// Draws what a file holds; false if that is nothing.
@@ -629,8 +629,9 @@ fn spikes(train: &Train, spiking: &Spiking, dt: f64, model_ms: f64) -> String {
             format!("{}: {} Hz, spikes at {}{more} ms", train.population, hertz(all as f64), first.join(", "))
         }
         (counts, _) => format!(
-            "{}: {all} spikes of {} of {} cells; a cell has {} Hz on average, {} to {} Hz",
+            "{}: {all} spike{} of {} of {} cells; a cell has {} Hz on average, {} to {} Hz",
             train.population,
+            if all == 1 { "" } else { "s" },
             counts.iter().filter(|&&n| n > 0).count(),
             counts.len(),
             hertz(all as f64 / counts.len() as f64),

@@ -4,12 +4,11 @@
 //! are, or a diagnostic that names the row.
 //! Never true here: that a row is skipped, or that a number is rounded.
 //!
-//! - `.npz` holds two vectors of integers with the names `src` and `tgt`, `source` and `target`, `pre` and `post`, or `i` and
-//!   `j` (source first). Both may share a prefix that ends in `_`, `.` or `/`, such as `gj_src` and `gj_tgt`; `column = "gj"`
+//! - `.npz` holds two vectors of integers with the names `src` and `tgt`, `source` and `target`, `pre` and `post`, `from` and `to`, or `i` and
+//!   `j` (source first), also with an ending `_id` or SONATA's `_node_id`. Both may share a prefix that ends in `_`, `.` or `/`, such as `gj_src` and `gj_tgt`; `column = "gj"`
 //!   says which prefix is meant if there are several.
 //! - `.npy` holds a table of integers of shape `[n, 2]`: source, target.
-//! - Other files are text with two columns, or with a heading that has two of the names above; without such names the columns
-//!   are source, target.
+//! - Other files are text with two columns, source and target, or with a heading that has two of the names above.
 
 use super::error::{COUNTED, edge};
 use super::{ConnectError, Csr, Ends, Entry, Rule, Shape, directed, directed_csr, undirected};
@@ -21,7 +20,10 @@ use std::io::{Cursor, Read};
 use zip::ZipArchive;
 
 /// The names that a source and its target go by.
-const NAMES: [[&str; 2]; 4] = [["src", "tgt"], ["source", "target"], ["pre", "post"], ["i", "j"]];
+const NAMES: [[&str; 2]; 5] = [["src", "tgt"], ["source", "target"], ["pre", "post"], ["from", "to"], ["i", "j"]];
+
+/// What may stand behind them.
+const ENDINGS: [&str; 3] = ["", "_id", "_node_id"];
 
 /// The bytes that a list of sources or targets has at most: 500 million edges.
 const LARGEST: u64 = 4_000_000_000;
@@ -140,12 +142,18 @@ fn csv(file: &DataFile) -> Result<EdgeList, Diagnostic> {
     let heading: Option<Vec<&str>> =
         rows.next_if(|&(_, line)| is_heading(line)).map(|(_, line)| cells(line).map(|c| c.trim_matches('"')).collect());
     let named = match &heading {
-        Some(names) => ends(file, names)?,
+        Some(names) => match ends(file, names)? {
+            None => {
+                let known = NAMES.map(|[source, target]| format!("`{source}` and `{target}`")).join(", ");
+                let names = names.join("`, `");
+                let why = format!("its heading needs the names of a source and a target ({known}), but has `{names}`");
+                return Err(wrong(file, why));
+            }
+            ends => ends,
+        },
+        None if file.column.is_some() => return Err(wrong(file, "it has no heading that names a source and a target")),
         None => None,
     };
-    if named.is_none() && file.column.is_some() {
-        return Err(wrong(file, "its heading does not name a source and a target"));
-    }
     let (mut entries, mut numbers) = (Vec::new(), Vec::new());
     for (line, row) in rows {
         let columns: Vec<&str> = cells(row).collect();
@@ -174,18 +182,20 @@ fn csv(file: &DataFile) -> Result<EdgeList, Diagnostic> {
 /// Where the source and the target stand among names; nothing if they have none of the known names.
 fn ends(file: &DataFile, names: &[&str]) -> Result<Option<[usize; 2]>, Diagnostic> {
     let mut found: Vec<(&str, [usize; 2])> = Vec::new();
+    let lower: Vec<String> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
     for [source, target] in NAMES {
-        for (at, name) in names.iter().enumerate() {
-            let Some(prefix) = name.strip_suffix(source) else { continue };
-            let partner = format!("{prefix}{target}");
+        let of_name = |ending: &'static str| lower.iter().enumerate().map(move |(at, name)| (ending, at, name));
+        for (ending, at, name) in ENDINGS.into_iter().flat_map(of_name) {
+            let Some(prefix) = name.strip_suffix(ending).and_then(|name| name.strip_suffix(source)) else { continue };
+            let partner = format!("{prefix}{target}{ending}");
             let known = prefix.is_empty() || prefix.ends_with(['_', '.', '/']);
-            if let (true, Some(to)) = (known, names.iter().position(|n| *n == partner)) {
+            if let (true, Some(to)) = (known, lower.iter().position(|n| *n == partner)) {
                 found.push((prefix.trim_end_matches(['_', '.', '/']), [at, to]));
             }
         }
     }
     if let Some(wanted) = &file.column {
-        found.retain(|f| f.0 == wanted);
+        found.retain(|f| f.0 == wanted.to_ascii_lowercase());
         if found.is_empty() {
             let why = format!("it has no source and target named `{wanted}_...`, but {}", names.join(", "));
             return Err(wrong(file, why));

@@ -85,7 +85,7 @@ fn checked(file: &DataFile, times: Vec<f64>, cells: Vec<f64>, lines: Option<Vec<
 }
 
 /// The unit of the times under a name, if it is a name of times.
-fn of_times(name: &str) -> Option<Unit> {
+pub(super) fn of_times(name: &str) -> Option<Unit> {
     let unit = |text: &str| Unit::named(text.trim()).filter(|unit| unit.dim == Dim::TIME);
     NAMES.0.iter().find_map(|base| {
         let rest = name.strip_prefix(base)?.trim();

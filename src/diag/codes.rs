@@ -422,6 +422,13 @@ compartment is a line of its own, since its area may differ. With one of them mi
   wrong   couple soma <- dend: 0.1 mS/cm2
   right   couple soma <- dend: 0.1 mS/cm2
           couple dend <- soma: 0.1 mS/cm2";
+OneOfSeveral "NU0413" Warning "one of several lines is recorded"
+"Lines that connect the same cells through one synapse have one name with a number behind it: `a.b.Stdp`,
+`a.b.Stdp_2`. What is recorded of the first is not recorded of the others. Record them all, or give the synapse of
+each line another name, `via Stdp as late`, where they need not act on one state.
+
+  wrong   record a.b.Stdp.weight every 1 s
+  right   record a.b.{Stdp, Stdp_2}.weight every 1 s";
 KeepsSpiking "NU0409" Warning "a spike that makes the next one"
 "After the reset the condition of the spike rule is true again, so the cell spikes in every step, or
 after every refractory time, for ever. The values are those at the start of the run.

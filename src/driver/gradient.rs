@@ -9,7 +9,7 @@ use crate::codegen::plan::Precision;
 use crate::diag::{Code, Diagnostic};
 use crate::differentiate::{self, Wanted};
 use crate::engine::{Engine, EngineError, Recording};
-use crate::hir::{Swept, SweptNumber, SweptValues};
+use crate::hir::{SET_FROM_OUTSIDE, Swept, SweptNumber, SweptValues};
 use crate::ode::{self, Model, Node, NodeId, ParamId};
 use crate::passes::{self, Backend, Keep};
 use crate::simulate::{self, Along, Backward, Gradient, Loss, Record, Records, Sampled};
@@ -28,6 +28,8 @@ pub struct Fitted {
     pub unit: DisplayUnit,
     /// The value that the model or the settings give it, in canonical units, if it is one number.
     pub value: Option<f64>,
+    /// Where it is named, if in a file.
+    pub span: Option<Span>,
     /// Which it is.
     pub(super) param: ParamId,
 }
@@ -146,7 +148,7 @@ impl Differentiable {
                     let message = format!("`{}` is free twice", one.name);
                     errors.push(placed(*span, Diagnostic::without_place(Code::BadValue, message)));
                 }
-                Ok(one) => found.push(one),
+                Ok(one) => found.push(Fitted { span: *span, ..one }),
                 Err(error) => errors.push(placed(*span, error)),
             }
         }
@@ -164,11 +166,16 @@ impl Differentiable {
         ways: Ways,
     ) -> Result<Differentiable, Vec<Diagnostic>> {
         let model = Differentiable::checked(checked, options, fitted, values)?;
-        if let Some(one) = fitted.iter().find(|one| decides_sizes(&model, one)) {
-            let name = &one.name;
-            return Err(refused(format!(
-                "`{name}` says how many cells there are, who is connected, how strongly or when events arrive, and cannot be fitted"
-            )));
+        for one in fitted {
+            let why = if decides_sizes(&model, one) {
+                "says how many cells there are, who is connected, how strongly or when events arrive"
+            } else if ode::moves_a_switch(&model, one.param) {
+                "moves the time at which something is switched"
+            } else {
+                continue;
+            };
+            let d = Diagnostic::without_place(Code::Unsupported, format!("`{}` {why}, and has no gradient", one.name));
+            return Err(vec![placed(one.span, d.help("look for it without gradients: `search = nelder_mead`"))]);
         }
         let options = CompileOptions { keep_all: true, ..options.clone() };
         let compiled = compile_flat(model, &checked.sources, &options, &mut |_, _, _| {})?;
@@ -180,7 +187,8 @@ impl Differentiable {
             Mode::Reverse => draft.back(ways.memory),
             Mode::Forward => draft.along(),
             Mode::Auto if few() => draft.along(),
-            Mode::Auto => draft.back(ways.memory),
+            // Some engines go forward where they cannot go back.
+            Mode::Auto => draft.back(ways.memory).or_else(|errors| draft.along().map_err(|_| errors)),
         }
     }
 
@@ -196,6 +204,29 @@ impl Differentiable {
         let set = fitted.iter().zip(values).map(|(one, &x)| format!("{}={}", one.name, one.shown(x)));
         options.set.extend(set);
         Ok(flatten(model, &options)?.0)
+    }
+
+    /// What the model demands of its parameters it demands of both ends of where they are free, `[low, high]` in canonical units. Out go warnings.
+    pub fn within(
+        checked: &Checked,
+        options: &CompileOptions,
+        fitted: &[Fitted],
+        bounds: &[[f64; 2]],
+    ) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+        let Some(model) = &checked.model else { return Err(checked.diagnostics.clone()) };
+        let mut warnings: Vec<Diagnostic> = Vec::new();
+        for end in [0, 1] {
+            let mut options = options.clone();
+            options
+                .set
+                .extend(fitted.iter().zip(bounds).map(|(one, ends)| format!("{}={}", one.name, one.shown(ends[end]))));
+            let told = |found: Vec<Diagnostic>| found.into_iter().map(|d| at_a_bound(d, fitted));
+            let (_, found) = flatten(model, &options).map_err(|errors| told(errors).collect::<Vec<_>>())?;
+            let names = |d: &Diagnostic| fitted.iter().any(|one| d.message.contains(&format!("`{}`", one.name)));
+            warnings.extend(told(found).filter(names));
+        }
+        warnings.dedup();
+        Ok(warnings)
     }
 
     /// What is known of it.
@@ -582,6 +613,18 @@ fn placed(span: Option<Span>, d: Diagnostic) -> Diagnostic {
     }
 }
 
+/// With the place where it is said that a parameter is free, of which a bound is refused.
+fn at_a_bound(mut d: Diagnostic, fitted: &[Fitted]) -> Diagnostic {
+    let named = |one: &&Fitted| d.message.contains(&format!("`{}`", one.name));
+    let Some(one) = fitted.iter().find(named) else { return d };
+    // It is a bound that is set here.
+    d.notes.retain(|note| !note.starts_with(SET_FROM_OUTSIDE));
+    match one.span {
+        Some(span) => d.see(span, format!("a bound of `{}`", one.name)),
+        None => d.note(format!("this is a bound of `{}`, which is free", one.name)),
+    }
+}
+
 /// The parameter that a name, or the end of one, stands for.
 pub(super) fn fitted(model: &Model, name: &str) -> Result<Fitted, Diagnostic> {
     let full = ode::full_name(model, name)?;
@@ -595,7 +638,7 @@ pub(super) fn fitted(model: &Model, name: &str) -> Result<Fitted, Diagnostic> {
         Ok(Value::Real(x)) => Some(x),
         Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => None,
     };
-    Ok(Fitted { name: p.name.clone(), dim: p.dim, unit: p.unit.clone(), value, param: ParamId(at as u32) })
+    Ok(Fitted { name: p.name.clone(), dim: p.dim, unit: p.unit.clone(), value, span: None, param: ParamId(at as u32) })
 }
 
 /// Does a parameter decide about cells, edges or delays?

@@ -72,7 +72,21 @@ fn wrong_fit(checked: &Checked, fit: &Fit) -> Vec<Diagnostic> {
     let names: Vec<_> = fit.free.iter().map(|free| (free.name.clone(), free.span)).collect();
     let options = CompileOptions::default();
     match Differentiable::parameters(checked, &options, &names) {
-        Ok(fitted) => fit.free.iter().zip(&fitted).filter_map(|(free, one)| one.range(free).err()).collect(),
+        Ok(fitted) => {
+            let bounds: Result<Vec<[f64; 2]>, Diagnostic> = fit
+                .free
+                .iter()
+                .zip(&fitted)
+                .map(|(free, one)| one.range(free).map(|(low, high)| [low, high]))
+                .collect();
+            match bounds {
+                Ok(bounds) => {
+                    Differentiable::within(checked, &options, &fitted, &bounds).unwrap_or_else(|errors| errors)
+                }
+                // All that are wrong, not the first.
+                Err(_) => fit.free.iter().zip(&fitted).filter_map(|(free, one)| one.range(free).err()).collect(),
+            }
+        }
         Err(errors) => errors,
     }
 }

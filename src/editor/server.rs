@@ -7,13 +7,13 @@ use super::outline::KINDS;
 use super::{Columns, Editor};
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, Response};
 use lsp_types::notification::{
-    DidChangeTextDocument, DidChangeWatchedFiles, DidCloseTextDocument, DidOpenTextDocument, DidSaveTextDocument,
+    DidChangeTextDocument, DidChangeWatchedFiles, DidCloseTextDocument, DidOpenTextDocument, DidSaveTextDocument, Exit,
     Notification as _, PublishDiagnostics,
 };
 use lsp_types::request::{
     CodeActionRequest, Completion, DocumentSymbolRequest, FoldingRangeRequest, Formatting, GotoDefinition,
     HoverRequest, InlayHintRequest, PrepareRenameRequest, References, Rename, Request as _, SemanticTokensFullRequest,
-    SignatureHelpRequest,
+    Shutdown, SignatureHelpRequest,
 };
 use lsp_types::{
     CodeActionKind, CodeActionOptions, CompletionOptions, CompletionResponse, DocumentSymbolResponse,
@@ -33,8 +33,8 @@ const PATIENCE: Duration = Duration::from_millis(1);
 /// What went wrong with a session, in words.
 type Broken = String;
 
-/// Serves one editor until it says that it ends.
-pub fn serve(connection: &Connection) -> Result<(), Broken> {
+/// Serves one editor until it says that it ends. The answer is whether it has asked for that before, as the protocol wants it.
+pub fn serve(connection: &Connection) -> Result<bool, Broken> {
     let (id, params) = connection.initialize_start().map_err(|e| e.to_string())?;
     let params: InitializeParams = serde_json::from_value(params).map_err(|e| e.to_string())?;
     let general = params.capabilities.general.as_ref();
@@ -58,21 +58,23 @@ pub fn serve(connection: &Connection) -> Result<(), Broken> {
                 None => match connection.receiver.recv() {
                     Ok(message) => message,
                     // The editor is gone.
-                    Err(_) => return Ok(()),
+                    Err(_) => return Ok(true),
                 },
             },
         };
         match message {
             Message::Request(request) => {
-                if connection.handle_shutdown(&request).map_err(|e| e.to_string())? {
-                    return Ok(());
+                if request.method == Shutdown::METHOD {
+                    let done = Response::new_ok(request.id, ());
+                    connection.sender.send(done.into()).map_err(|e| e.to_string())?;
+                    return ending(connection).map(|()| true);
                 }
                 let response = answered(&mut editor, request);
                 connection.sender.send(response.into()).map_err(|e| e.to_string())?;
             }
             Message::Notification(notification) => {
-                if notification.method == "exit" {
-                    return Ok(());
+                if notification.method == Exit::METHOD {
+                    return Ok(false);
                 }
                 for uri in noted(&mut editor, notification) {
                     publish(connection, PublishDiagnosticsParams { uri, diagnostics: Vec::new(), version: None })?;
@@ -81,6 +83,22 @@ pub fn serve(connection: &Connection) -> Result<(), Broken> {
             Message::Response(_) => {}
         }
     }
+}
+
+/// Waits for the end, which has been asked for.
+fn ending(connection: &Connection) -> Result<(), Broken> {
+    for message in &connection.receiver {
+        match message {
+            Message::Request(request) => {
+                let why = "the server has been shut down".to_string();
+                let refused = Response::new_err(request.id, ErrorCode::InvalidRequest as i32, why);
+                connection.sender.send(refused.into()).map_err(|e| e.to_string())?;
+            }
+            Message::Notification(notification) if notification.method == Exit::METHOD => break,
+            Message::Notification(_) | Message::Response(_) => {}
+        }
+    }
+    Ok(())
 }
 
 fn publish(connection: &Connection, params: PublishDiagnosticsParams) -> Result<(), Broken> {

@@ -32,6 +32,18 @@ pub fn tenth(value: &[f64]) -> Option<f64> {
 }
 
 impl Number {
+    /// Why no run has such numbers, if none has.
+    pub fn cannot_be(&self) -> Option<&'static str> {
+        let any = |wrong: &dyn Fn(f64) -> bool| self.value.iter().any(|&x| wrong(x));
+        match self.feature {
+            Feature::SpikeCount | Feature::Rate | Feature::Interval | Feature::Width if any(&|x| x < 0.0) => {
+                Some("is not negative")
+            }
+            Feature::FirstSpike if any(&|x| x < 0.0 || x > self.duration) => Some("is a time within the run"),
+            _ => None,
+        }
+    }
+
     /// The number of each cell.
     pub fn of_cells(&self, seen: Observed<'_>) -> Vec<Option<f64>> {
         if self.feature.of_spikes() {

@@ -125,6 +125,11 @@ fn target(one: &FitTarget, directory: &Path, run: &dyn Runs) -> Result<Target, D
                 let message = format!("`{name}` is in {}, but its value here is {}", unit.name, dim.describe());
                 return Err(Diagnostic::without_place(Code::DimensionMismatch, message));
             }
+            if let Target::Number(number) = &target
+                && let Some(why) = number.cannot_be()
+            {
+                return Err(Diagnostic::without_place(Code::BadValue, format!("`{name}` {why}")));
+            }
             if !feature.of_spikes() && records.series[of].around.is_some() {
                 let message = format!("`{}` is recorded around spikes only, which has no such number", one.of);
                 return Err(Diagnostic::without_place(Code::BadValue, message));

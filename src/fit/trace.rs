@@ -8,7 +8,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::operators::eval_series;
 use crate::simulate::Records;
 use crate::source::Span;
-use crate::units;
+use crate::units::{self, Dim, Unit};
 use std::path::Path;
 
 /// A trace that a record is to come near to.
@@ -23,8 +23,8 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Reads a file of two columns, times in ms and values in the unit that the record is shown in; between its samples it is linear. `times`
-    /// (ms) are those of the record's samples.
+    /// Reads a file of two columns, times in ms and values in the unit that the record is shown in, if its heading says no others; between its samples it is
+    /// linear. `times` (ms) are those of the record's samples.
     pub fn read(records: &Records, record: usize, path: &Path, times: &[f64]) -> Result<Trace, Diagnostic> {
         let name = path.display().to_string();
         // Names are relative to where the program runs: there is no model file that names it.
@@ -34,36 +34,50 @@ impl Trace {
             let message = why.map_or(d.message.clone(), |why| format!("{}: {why}", d.message));
             Diagnostic::without_place(d.code, message)
         };
-        let last = Trace::end(records, record, times)?;
-        let samples = data::series(&file, last).map_err(without_place)?;
-        Ok(Trace::new(records, record, &samples, times))
+        let needed = Trace::ends(records, record, times)?;
+        let series = data::series(&file, needed).map_err(without_place)?;
+        let head = &records.series[record];
+        let exponent = match (series.unit, Unit::parse(&head.unit.name)) {
+            (Some(given), Some(own)) if given.dim != own.dim || (given.dim == Dim::TEMPERATURE && given != own) => {
+                let (name, is, got) = (&head.name, own.dim.describe(), given.dim.describe());
+                let message = format!("`{name}` is {is}, but by its heading `{}` has {got}", path.display());
+                return Err(Diagnostic::without_place(Code::DimensionMismatch, message));
+            }
+            (Some(given), _) => given.display("").exponent,
+            (None, _) => head.unit.exponent,
+        };
+        Ok(Trace::new(record, &series.samples, exponent, times))
     }
 
     /// The same from samples: times in ms, and values in the unit that the record is shown in.
     pub fn given(records: &Records, record: usize, samples: &[(f64, f64)], times: &[f64]) -> Result<Trace, Diagnostic> {
-        let last = Trace::end(records, record, times)?;
-        data::covers(samples, last).map_err(|why| {
+        let needed = Trace::ends(records, record, times)?;
+        data::covers(samples, needed).map_err(|why| {
             let message = format!("the trace for `{}` does not fit: {why}", records.series[record].name);
             Diagnostic::without_place(Code::BadData, message)
         })?;
-        Ok(Trace::new(records, record, samples, times))
+        Ok(Trace::new(record, samples, records.series[record].unit.exponent, times))
     }
 
-    /// Until when (ms) a trace for a record has to go, if there can be one.
-    fn end(records: &Records, record: usize, times: &[f64]) -> Result<f64, Diagnostic> {
+    /// From when on and until when (ms) a trace for a record has to go, if there can be one.
+    fn ends(records: &Records, record: usize, times: &[f64]) -> Result<[f64; 2], Diagnostic> {
         let head = &records.series[record];
         let wrong = |why: &str| Diagnostic::without_place(Code::BadValue, format!("`{}` {why}", head.name));
         if head.around.is_some() {
             return Err(wrong("is recorded around spikes only, and cannot be compared with a trace"));
         }
-        times.last().copied().ok_or_else(|| wrong("has no samples to compare with a trace"))
+        match times {
+            [first, .., last] => Ok([*first, *last]),
+            [only] => Ok([*only; 2]),
+            [] => Err(wrong("has no samples to compare with a trace")),
+        }
     }
 
-    fn new(records: &Records, record: usize, samples: &[(f64, f64)], times: &[f64]) -> Trace {
-        let head = &records.series[record];
+    /// `exponent` is that of the unit of the values.
+    fn new(record: usize, samples: &[(f64, f64)], exponent: i32, times: &[f64]) -> Trace {
         // A sum of steps is a little more or less than the time that is written.
         let at = |t: &f64| eval_series(samples, *t).unwrap_or(f64::NAN);
-        let trace: Vec<f64> = times.iter().map(|t| units::scale(at(t), head.unit.exponent)).collect();
+        let trace: Vec<f64> = times.iter().map(|t| units::scale(at(t), exponent)).collect();
         let mean = trace.iter().sum::<f64>() / trace.len() as f64;
         let variance = trace.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / trace.len() as f64;
         let variance = if variance > 0.0 { variance } else { 1.0 };

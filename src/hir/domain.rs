@@ -36,25 +36,29 @@ pub enum Domain {
     Whole,
     /// How far a draw is outside of its limits: 0 if one of those that were tried is within them.
     WithinLimits,
+    /// Any number.
+    Finite,
 }
 
 impl Domain {
-    /// Can it have a value, in a run of some step and duration (ms) if they are known? (What is not a number is complained of elsewhere.)
+    /// Can it have a value, in a run of some step and duration (ms) if they are known?
     pub fn has(self, x: f64, run: Option<(f64, f64)>) -> bool {
-        x.is_nan()
-            || match (self, run) {
-                (Domain::AboveZero, _) => x > 0.0,
-                (Domain::NotNegative, _) => x >= 0.0,
-                (Domain::Fraction, _) => (0.0..=1.0).contains(&x),
-                (Domain::Count, _) => x >= 0.0 && (x.fract() == 0.0 || x == f64::INFINITY),
-                (Domain::Whole, _) => (x - 1.0).abs() < 1e-6,
-                (Domain::WithinLimits, _) => x == 0.0,
-                (Domain::BeforeTheEnd, Some((_, duration))) => x < duration,
-                (Domain::StepAtLeast, Some((dt, _))) => x > dt * (1.0 - 1e-6),
-                (Domain::StepOrNone, _) if x == 0.0 => true,
-                (Domain::StepOrNone, _) => Domain::StepAtLeast.has(x, run),
-                (Domain::BeforeTheEnd | Domain::StepAtLeast, None) => true,
-            }
+        match (self, run) {
+            (Domain::AboveZero, _) => x.is_finite() && x > 0.0,
+            (Domain::NotNegative, _) => x.is_finite() && x >= 0.0,
+            (Domain::Finite, _) => x.is_finite(),
+            (Domain::Count, _) => x >= 0.0 && (x.fract() == 0.0 || x == f64::INFINITY),
+            (Domain::StepAtLeast, Some((dt, _))) => x.is_finite() && x > dt * (1.0 - 1e-6),
+            (Domain::StepAtLeast, None) => x.is_finite(),
+            (Domain::StepOrNone, _) if x == 0.0 => true,
+            (Domain::StepOrNone, _) => Domain::StepAtLeast.has(x, run),
+            // Of these it is told elsewhere that they are no numbers.
+            (Domain::Fraction, _) => x.is_nan() || (0.0..=1.0).contains(&x),
+            (Domain::Whole, _) => x.is_nan() || (x - 1.0).abs() < 1e-6,
+            (Domain::WithinLimits, _) => x.is_nan() || x == 0.0,
+            (Domain::BeforeTheEnd, Some((_, duration))) => !x.is_finite() || x < duration,
+            (Domain::BeforeTheEnd, None) => true,
+        }
     }
 }
 

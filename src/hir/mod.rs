@@ -46,14 +46,14 @@ mod warnings;
 
 pub use builtins::{Builtin, FUNCTIONS, FunctionInfo, RESERVED, stimulus_params};
 pub use domain::{Demand, Domain, Whose, demand, of_param as demand_of_param};
-pub use error::shown;
+pub use error::{SET_FROM_OUTSIDE, shown};
 pub use fit::{Feature, Fit, FitSearch, FitTarget, Goal, Wanted};
 pub use imports::{LoadedFile, Loader, NoFiles, Sources, load};
 pub use keys::Block as KeyBlock;
 pub use lower::{lower, lower_with_uses};
 pub use print::{equation, print};
 pub use sweep::{Spacing, Sweep, Swept, SweptNumber, SweptValues, Way};
-pub use train::{Keep, Learn, Loss, Optimizer, Read, Readout, Schedule, Train};
+pub use train::{Aim, Keep, Learn, Loss, Optimizer, Read, Readout, Schedule, Train};
 pub use uses::{Block, Uses};
 
 use crate::connect::RULES;

@@ -879,9 +879,11 @@ impl<'a> Lowerer<'a> {
             self.error(SynapseError::DistanceOfAKernel { span });
             return None;
         }
-        if dim == Dim::CONDUCTANCE && !via.modulating {
-            self.demand(format!("weight` of `{name}"), x.clone(), Domain::NotNegative, NO_INHIBITION);
-        }
+        let (domain, why) = match dim == Dim::CONDUCTANCE && !via.modulating {
+            true => (Domain::NotNegative, NO_INHIBITION),
+            false => (Domain::Finite, "what an event brings"),
+        };
+        self.demand(format!("weight` of `{name}"), x.clone(), domain, why);
         Some(x)
     }
 
@@ -902,14 +904,10 @@ impl<'a> Lowerer<'a> {
             return None;
         };
         let x = self.of_edge(draft, &format!("{name}.delay"), key, Dim::TIME, ("a delay", Some(joins)))?;
-        if !differs(&x) {
-            self.demand(
-                format!("delay` of `{name}"),
-                x.clone(),
-                domain,
-                "a spike arrives a step later at the earliest",
-            );
-        }
+        // Whether drawn delays take a step is seen where they are rounded.
+        let domain = if differs(&x) { Domain::Finite } else { domain };
+        let why = "a spike arrives a step later at the earliest";
+        self.demand(format!("delay` of `{name}"), x.clone(), domain, why);
         self.demand(format!("delay` of `{name}"), x.clone(), Domain::BeforeTheEnd, "no spike arrives in this run");
         Some(x)
     }

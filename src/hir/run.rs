@@ -288,7 +288,36 @@ impl<'a> Lowerer<'a> {
                 }
             }
         }
+        self.left_out(&recorder);
         (recorder.records, recorder.spikes)
+    }
+
+    /// Says of lines through one synapse of which some are recorded that there are others.
+    fn left_out(&mut self, recorder: &Recorder<'a, '_>) {
+        let all = recorder.projections;
+        let of_line = |quantity: Quantity| match quantity {
+            Quantity::Weight(line) | Quantity::Own(line, _) => Some(line),
+            _ => None,
+        };
+        for record in &recorder.records {
+            let Some(line) = of_line(record.quantity) else { continue };
+            let same =
+                |p: &Projection| (p.from, p.to, p.receptor) == (all[line].from, all[line].to, all[line].receptor);
+            let recorded = |at: usize| recorder.records.iter().any(|r| of_line(r.quantity) == Some(at));
+            let lines = || (0..).zip(all).filter(|(_, p)| same(p) && !p.modulates);
+            let others = || lines().filter(|&(at, _)| at != line && !recorded(at));
+            // Who names another one by its number knows of the first.
+            let is_first = lines().next().is_some_and(|(at, _)| at == line);
+            if let Some((_, other)) = others().next().filter(|_| is_first) {
+                let all_others: Vec<&str> = others().map(|(_, p)| p.name.as_str()).collect();
+                self.error(RunError::OneOfSeveral {
+                    line: &all[line].name,
+                    others: &all_others,
+                    span: record.span,
+                    other: other.span,
+                });
+            }
+        }
     }
 
     /// The interval of a `record` line, `Some(None)` if it has none.

@@ -86,6 +86,7 @@ impl Program<'_> {
                 | Node::Dv
                 | Node::Slope(..)
                 | Node::Point(..)
+                | Node::Refractory(_)
                 | Node::Junction(..)
                 | Node::Conductance(_)
                 | Node::Arrived(..)
@@ -119,6 +120,19 @@ impl Program<'_> {
 /// No cell has a smaller value, whatever is drawn or read from files; negative infinity where nothing is known.
 pub fn least(model: &Model, root: NodeId) -> f64 {
     bounds(model, root).0
+}
+
+/// Is it sure that all cells have finite values: are they made of finite numbers without quotients, powers and functions?
+pub fn is_finite(model: &Model, root: NodeId) -> bool {
+    let is_known = |n: NodeId| matches!(evaluate(model, n), Ok(Value::Real(x)) if x.is_finite() && x != 0.0);
+    model.graph.reachable([root]).into_iter().all(|id| match model.graph.node(id) {
+        Node::Const(bits, _) => f64::from_bits(bits).is_finite(),
+        Node::Param(p) => is_known(model.param(p).value) || is_finite(model, model.param(p).value),
+        Node::Binary(BinaryOp::Div, _, b) => is_known(b),
+        Node::Binary(BinaryOp::Pow, ..) => false,
+        Node::Unary(op, _) => matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Not),
+        _ => true,
+    })
 }
 
 /// The least and the largest value of a number.
@@ -167,6 +181,7 @@ fn bounds(model: &Model, root: NodeId) -> (f64, f64) {
             | Node::Next(_)
             | Node::Slope(..)
             | Node::Point(..)
+            | Node::Refractory(_)
             | Node::Time
             | Node::StepTime
             | Node::StepLength

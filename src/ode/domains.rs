@@ -185,11 +185,18 @@ pub fn per_edge(
     let mut found = Diagnostics::default();
     for demand in model.demands.iter().filter(|demand| demand.whose == Whose::Edges(projection)) {
         // What draws within limits cannot be below them, and is not drawn to see that.
-        let never = demand.domain == Domain::NotNegative && cells::least(model, demand.value) >= 0.0;
+        let finite = cells::is_finite(model, demand.value);
+        let never = match demand.domain {
+            Domain::Finite => finite,
+            Domain::NotNegative => finite && cells::least(model, demand.value) >= 0.0,
+            _ => false,
+        };
         if never || evaluate(model, demand.value) != Err(EvalError::NotUniform) {
             continue;
         }
-        let Some(values) = cells::values(model, demand.value, None, edges.min(EDGES), data) else { continue };
+        // A quotient may be infinite on a single one.
+        let looked_at = if finite { edges.min(EDGES) } else { edges };
+        let Some(values) = cells::values(model, demand.value, None, looked_at, data) else { continue };
         // The demand names the projection.
         let whose = |first: usize| format!("edge {first}");
         if let Some(wrong) = of_many(model, demand, &values, "edge", whose) {
@@ -197,6 +204,14 @@ pub fn per_edge(
         }
     }
     found.sorted()
+}
+
+/// What is wrong with weights that the edges of a projection have in place of what it says.
+pub fn of_weights(model: &Model, projection: usize, weights: &[f64]) -> Option<Diagnostic> {
+    let weight = model.projections[projection].weight;
+    let of_weight = |demand: &&Demand<NodeId>| demand.whose == Whose::Edges(projection) && demand.value == weight;
+    let demand = model.demands.iter().find(of_weight)?;
+    of_many(model, demand, weights, "edge", |first| format!("edge {first}"))
 }
 
 /// The cells that the line at a place names, from the first to one past the last; `None` if it names all.
@@ -230,6 +245,7 @@ fn of_many(
         return Some(demand.not_within(values[first], (!all).then(|| whose(first)).as_deref(), count, one));
     }
     let d = demand.outside(values[first], Some(&whose(first)), None);
+    let is_finite = values[first].is_finite();
     let d = match count - 1 {
         0 => d,
         1 => d.note(format!("another {one} has such a value, too")),
@@ -237,6 +253,7 @@ fn of_many(
     };
     Some(match (d.code.severity(), demand.domain) {
         (_, Domain::BeforeTheEnd) => d,
+        _ if !is_finite => d,
         (Severity::Error, _) if !matches!(demand.whose, Whose::Edges(_)) => d,
         (Severity::Error, _) => d.help("cut the draw off: `truncated(..., low, high)`"),
         (Severity::Warning, _) => d.help("a draw can be cut off: `truncated(..., low, high)`"),

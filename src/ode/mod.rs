@@ -20,11 +20,13 @@ mod noise;
 mod overrides;
 mod parity;
 mod passive;
+pub(crate) mod places;
 mod print;
 mod removable;
 mod rounded;
 pub mod scheme;
 mod sweep;
+mod switch;
 mod timescale;
 mod verify;
 
@@ -44,6 +46,7 @@ pub use passive::Passive;
 pub use print::{print, show};
 pub use rounded::{at_the_end_of_a_step, in_steps, rounded};
 pub use sweep::{Axis, Design, Set, design};
+pub use switch::moves_a_switch;
 pub use timescale::{slopes, step_became_too_long, step_too_long};
 pub use verify::verify;
 

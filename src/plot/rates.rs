@@ -50,8 +50,10 @@ impl Rate {
         for &cell in cells.iter().filter(|&&cell| cell < train.cells as u64) {
             chosen[cell as usize] = true;
         }
+        // A spike where the window begins is one of the bin before.
+        let least = if window.0 > 0.0 { window.0 + 1e-9 * bin } else { window.0 };
         let shown =
-            train.t.iter().zip(&train.i).filter(|(t, i)| (window.0..=window.1).contains(*t) && chosen[**i as usize]);
+            train.t.iter().zip(&train.i).filter(|(t, i)| (least..=window.1).contains(*t) && chosen[**i as usize]);
         for (t, _) in shown {
             counts[bin_of(*t, window.0, bin).min(count - 1)] += 1;
         }

@@ -17,7 +17,7 @@ use crate::diag::Diagnostic;
 use crate::engine::{Effort, Engine, EngineError, Spike};
 use crate::ode::Model;
 use crate::results::RunResult;
-use crate::step::Program;
+use crate::step::{Program, Source};
 use std::time::Instant;
 
 /// What a caller wants to know while a run goes on.
@@ -208,6 +208,8 @@ struct Going<'a> {
     now: u64,
     /// Spikes until then.
     count: u64,
+    /// Of each field, whether its events are spikes of cells: others tell of modulators, and of spikes of files or of cells elsewhere once more.
+    of_cells: Vec<bool>,
     trains: Vec<Spiking>,
     pace: Option<Pace>,
     /// What the last call brought: samples of each field that is recorded, and spikes.
@@ -228,7 +230,14 @@ impl Going<'_> {
         let trains = trains.map(|train| Spiking { counts: vec![0; train.cells], first: Vec::new() }).collect();
         let now = run.start.step;
         let pace = Pace::new(run.model);
-        Ok(Going { run, cuts, now, count: 0, trains, pace, rows, computed: Vec::new(), spikes: Vec::new() })
+        let spiking =
+            |population: u32| run.model.populations.get(population as usize).is_some_and(|p| p.spike.is_some());
+        let of_cells = run.program.fields.iter().map(|f| match f.source {
+            Source::Spikes(population) => spiking(population),
+            source => source == Source::None,
+        });
+        let of_cells = of_cells.collect();
+        Ok(Going { run, cuts, now, count: 0, of_cells, trains, pace, rows, computed: Vec::new(), spikes: Vec::new() })
     }
 
     /// Samples the initial values.
@@ -388,7 +397,8 @@ impl Going<'_> {
                 }
             }
         }
-        self.count += self.spikes.len() as u64;
+        let is_of_cells = |spike: &&Spike| self.of_cells.get(spike.field.0 as usize).is_none_or(|is| *is);
+        self.count += self.spikes.iter().filter(is_of_cells).count() as u64;
         Ok(())
     }
 }

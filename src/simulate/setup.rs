@@ -69,8 +69,8 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
             }
             Source::Series(file) => {
                 let duration = extent.grid.steps as f64 * extent.grid.dt;
-                let samples = data::series(&model.data[file as usize], duration);
-                samples.map(|samples| setup.series.push((id, samples)))
+                let series = data::series(&model.data[file as usize], [0.0, duration]);
+                series.map(|series| setup.series.push((id, series.samples)))
             }
             Source::Data(population, file) => {
                 let file = &model.data[file as usize];
@@ -170,6 +170,7 @@ fn delays(model: &Model, extent: &Extent, p: &Projection, edges: &Projected) -> 
         let d = Diagnostic::new(Code::OutOfDomain, p.span, message, "a spike arrives a step later at the earliest");
         let least = shown(dt, &unit);
         return Some(match (p.spacing.is_some(), of(|node| matches!(node, Node::Draw(..)))) {
+            (_, false) if written => d.help(format!("make it {least} at least in the file, or `dt` shorter")),
             (true, false) => d.help(format!("add what every spike takes: `delay = {least} + distance / ...`")),
             (true | false, _) => {
                 d.help(format!("draw it within limits: `delay ~ truncated(normal(...), {least}, ...)`"))

@@ -1009,7 +1009,7 @@ fn data_files_are_read_whole_or_refused() {
         ("great_lie.npy", npy("<f8", "1000000000000,", &three), Some("promises more")),
         ("complex.npy", npy("<c16", "1,", &three[..16]), Some("neither float64")),
         ("words.npy", npy("<U1", "1,", &three[..4]), Some("neither float64")),
-        ("nan.npy", npy("<f8", "3,", &doubles(&[1.0, f64::NAN, 3.0])), Some("number 1 is NaN")),
+        ("nan.npy", npy("<f8", "3,", &doubles(&[1.0, f64::NAN, 3.0])), Some("number 2 of 3 is NaN")),
         ("two.npy", npy("<f8", "2,", &three[..16]), Some("it has 2 numbers, but the population has 3 cells")),
         ("word.csv", b"1\ntwo\n3\n".to_vec(), Some("line 2 is not numbers: `two`")),
         ("heads.csv", b"g\nof cells\n1\n2\n3\n".to_vec(), Some("line 2 is not numbers")),

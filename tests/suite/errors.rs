@@ -16,6 +16,8 @@ const CORPUS: &str = "tests/errors";
 const SEVERAL: &[(&str, usize)] = &[
     ("fit", 15),
     ("given_potential_sends_no_spikes", 2),
+    ("train_units", 4),
+    ("train_readout_units", 2),
     ("train_delays", 9),
     ("train_keep", 6),
     ("train_keep_readout", 2),

@@ -289,3 +289,171 @@ fn lines_and_synapses_have_names_of_their_own() {
         assert_eq!(first(&format!("{name}.weight")), weight, "{name}");
     }
 }
+
+/// What a refractory cell holds is held for all that reads it within a step: another state, gates, other cells, with every method.
+#[test]
+fn what_is_held_is_held_for_all() {
+    let plain = neuroc::driver::CompileOptions::default();
+    let last = |text: &str, name: &str, way: crate::models::Way| {
+        let checked = neuroc::driver::check_text("held.neuro", Path::new(""), text, &neuroc::hir::Sources);
+        let said = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
+        assert!(checked.model.is_some(), "{said}");
+        let (result, _) = crate::models::outcome(&checked, &plain, way);
+        let series = result.series_named(name).expect("it is recorded");
+        series.values.get(series.t.len() - 1, 0)
+    };
+    let follows = "cell C { state v: mV = 0 mV; state w: mV = 0 mV; v' = 10 mV/ms; w' = v / 1 ms
+            spike when v > 0.5 mV { v = 0 mV; w = 0 mV; refractory 50 ms } }
+        network main { population c: C }
+        run { duration = 50 ms; dt = 0.1 ms; method = METHOD; record c.w every 10 ms }";
+    // What is held lies a step above the threshold; the gate relaxes to where it is there.
+    let gate = "channel M { param gbar = 0 mS/cm2; param erev = -90 mV
+            gate m { inf = 1 / (1 + exp(-(v + 60 mV) / 1 mV)); tau = 2 ms } }
+        cell C { compartment soma { cm = 1 uF/cm2; v_init = -60 mV; insert M }; spike when soma.v > -55 mV { refractory 90 ms } }
+        network main { population c: C; input i: pulse(delay = 0 ms, duration = 100 ms, amplitude = 3 uA/cm2) -> c.soma }
+        run { duration = 80 ms; dt = 0.5 ms; method = METHOD; record c.soma.M.m every 80 ms; record c.soma.v every 80 ms }";
+    let feels = "junction Gap { param g = 10 nS; current i = g * dv }
+        cell A { param drive = 1 mV/ms; state v: mV = -60 mV; v' = drive + (-60 mV - v) / 10 ms - i_syn / 100 pF
+            spike when v > -55 mV { v = -60 mV; refractory 20 ms } }
+        network main { population a: A; population b: A; param b.drive = 0 mV/ms; connect a -- b via Gap { rule = one_to_one } }
+        run { duration = 30 ms; dt = 0.05 ms; method = METHOD; record b.v every 5 ms }";
+    let reference = last(
+        &feels.replace("METHOD", "exp_euler").replace("dt = 0.05", "dt = 0.005"),
+        "b.v",
+        crate::models::Way::Optimized,
+    );
+    for method in ["euler", "heun", "rk4", "exp_euler", "cnexp", "crank_nicolson", "exact"] {
+        let of = |text: &str| text.replace("METHOD", method);
+        for way in [crate::models::Way::Plain, crate::models::Way::Optimized] {
+            assert_eq!(last(&of(follows), "c.w", way), 0.0, "{method}");
+            if method == "exact" {
+                continue;
+            }
+            let v = last(&of(gate), "c.soma.v", way);
+            let (m, end) = (last(&of(gate), "c.soma.M.m", way), 1.0 / (1.0 + (-(v + 60.0)).exp()));
+            assert!((m - end).abs() < 1e-12, "{method}: {m}, not {end}");
+            let b = last(&of(feels), "b.v", way);
+            assert!((b - reference).abs() < 2e-3, "{method}: {b}, not {reference}");
+        }
+    }
+}
+
+#[test]
+fn spikes_are_counted_once() {
+    let here = folder(&[
+        ("one.csv", "t,cell\n50.4,0\n"),
+        (
+            "m.neuro",
+            "use std.synapses.{Delta}
+            use std.cells.generators.{Relay}
+            network main { population p: Relay; drive p via Delta from spikes(\"one.csv\") { weight = 1 mV } }
+            run { duration = 1 s; dt = 0.1 ms; record spikes of p }",
+        ),
+    ]);
+    let done = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "o.npz", "--json"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let told: serde_json::Value = serde_json::from_str(&done.out).expect("JSON");
+    assert_eq!(told["spikes"], 1);
+}
+
+#[test]
+fn what_is_no_finite_number_is_told_where_it_stands() {
+    let text = "use std.synapses.{ExpCond, Delta}
+        use std.cells.lif.{LifCond}
+        use std.cells.generators.{Relay}
+        network main {
+            param z = 0
+            population r: Relay[2] { spacing = 10 um }
+            population b: LifCond[2] { spacing = 10 um }
+            drive r via Delta from times(1 ms) { weight = 1 mV; delay = 0.1 ms }
+            connect r -> b via ExpCond { rule = all_to_all; weight = 1 nS; delay = 1 ms }
+        }
+        run { duration = 5 ms; dt = 0.1 ms; record b.v every 1 ms }";
+    let said = |from: &str, to: &str| {
+        let here = folder(&[("m.neuro", &text.replace(from, to))]);
+        let done = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"]);
+        (done.code, done.err)
+    };
+    let (code, err) = said("z = 0", "z = 1");
+    assert_eq!(code, 0, "{err}");
+    for (from, to, expected) in [
+        ("weight = 1 nS", "weight = 1 nS / z", "`weight` of `r.b.ExpCond` is infinite"),
+        ("weight = 1 nS", "weight = 0 nS / z", "`weight` of `r.b.ExpCond` is not a number"),
+        ("weight = 1 nS", "weight = 1 nS * (1 um) / distance", "`weight` of `r.b.ExpCond` of edge 0 is infinite"),
+        ("weight = 1 mV", "weight = 1 mV / z", "is infinite"),
+        ("times(1 ms)", "times(0 ms / z)", "`t` of `times` is not a number"),
+        ("delay = 0.1 ms", "delay = 0 ms / z", "is not a number"),
+        ("delay = 1 ms", "delay = 0 ms / z", "`delay` of `r.b.ExpCond` is not a number"),
+        ("delay = 1 ms", "delay = 1 ms / z", "`delay` of `r.b.ExpCond` is infinite"),
+    ] {
+        let (code, err) = said(from, to);
+        assert!(code == 1 && err.contains(expected) && err.contains("m.neuro:"), "{to}: {err}");
+    }
+}
+
+/// Derivatives know nothing of edges in time: who moves one is told so, and the simplex finds it.
+#[test]
+fn what_moves_a_switch_has_no_gradient() {
+    let text = "cell C { state v: mV = 0 mV; v' = -v / 8 ms + inj; input inj: mV/ms }
+        network main { population c: C
+            input rp: ramp(delay = 2 ms, duration = 9 ms, start = 0 mV/ms, finish = 0.3 mV/ms) -> c.inj }
+        run { duration = 20 ms; dt = 0.1 ms; record c.v }
+        fit { free rp.duration = 4 .. 14 ms; target c.v = \"rp.csv\" }";
+    let here = folder(&[("rp.neuro", text)]);
+    let run = ["run", "rp.neuro", "--engine", "interp", "--set", "rp.duration=7ms", "-o", "rp.csv", "--quiet"];
+    assert_eq!(neuroc(&here, &run).code, 0);
+    let fit =
+        |more: &[&str]| neuroc(&here, &[&["fit", "rp.neuro", "--engine", "interp", "-o", "x.set"], more].concat());
+    let refused = fit(&[]);
+    assert!(
+        refused.code != 0
+            && refused.err.contains("`rp.duration` moves the time at which something is switched, and has no gradient")
+            && refused.err.contains("search = nelder_mead")
+            && refused.err.contains("rp.neuro:5"),
+        "{}",
+        refused.err
+    );
+    assert_eq!(fit(&["--search", "nelder-mead"]).code, 0);
+    let found = fs::read_to_string(here.path().join("x.set")).unwrap();
+    let duration: f64 =
+        found.split(['=', ' ']).find_map(|word| word.trim().trim_end_matches("ms").parse().ok()).unwrap();
+    assert!((duration - 7.0).abs() < 0.06, "{found}");
+    // The heights of the ramp have gradients.
+    assert_eq!(fit(&["--free", "rp.finish=0.1..1 mV/ms"]).code, 0);
+}
+
+#[test]
+fn traces_have_the_units_and_times_that_they_say() {
+    let text = "channel L { param gbar = 0.2 mS/cm2; current i = gbar * (v + 60 mV) }
+        cell C { compartment s { cm = 1 uF/cm2; v_init = -70 mV; insert L } }
+        network main { population c: C }
+        run { duration = 10 ms; dt = 0.05 ms; record c.s.v every 0.5 ms from 2 ms }
+        fit { free L.gbar = 0.05 .. 1 mS/cm2; target c.s.v = \"v.csv\" }";
+    let here = folder(&[("m.neuro", text)]);
+    let run = ["run", "m.neuro", "--engine", "interp", "--set", "L.gbar=0.4mS/cm2", "-o", "v.csv", "--quiet"];
+    assert_eq!(neuroc(&here, &run).code, 0);
+    let written = fs::read_to_string(here.path().join("v.csv")).unwrap();
+    let fit = || neuroc(&here, &["fit", "m.neuro", "--engine", "interp", "-o", "x.set", "--json"]);
+    let found = || {
+        let done = fit();
+        assert_eq!(done.code, 0, "{}", done.err);
+        let set = fs::read_to_string(here.path().join("x.set")).unwrap();
+        assert!(set.contains("0.4"), "{set}");
+    };
+    found();
+    let rows: Vec<[f64; 2]> = written
+        .lines()
+        .filter_map(|line| line.split_once(',').and_then(|(t, v)| Some([t.parse().ok()?, v.parse().ok()?])))
+        .collect();
+    let table = |heading: &str, by: [f64; 2]| {
+        let rows: Vec<String> = rows.iter().map(|row| format!("{:e},{:e}", row[0] * by[0], row[1] * by[1])).collect();
+        fs::write(here.path().join("v.csv"), format!("{heading}\n{}\n", rows.join("\n"))).unwrap();
+    };
+    table("t (s),v (V)", [1e-3, 1e-3]);
+    found();
+    table("t_us,v (uV)", [1e3, 1e3]);
+    found();
+    table("t (ms),i (nA)", [1.0, 1.0]);
+    let refused = fit();
+    assert!(refused.code != 0 && refused.err.contains("has a current"), "{}", refused.err);
+}

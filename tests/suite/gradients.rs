@@ -448,7 +448,7 @@ fn what_cannot_be_fitted_is_named() {
     let sized = LEAKY.replace("population c: Leaky[2]", "param n = 2; population c: Leaky[n]");
     assert_eq!(
         refused(&sized, "n"),
-        "`n` says how many cells there are, who is connected, how strongly or when events arrive, and cannot be fitted"
+        "`n` says how many cells there are, who is connected, how strongly or when events arrive, and has no gradient"
     );
     let reset =
         LEAKY.replace("(e - v)\n", "(e - v)\n    spike when v > -65 mV { v = v0 }\n").replace("exact", "exp_euler");
@@ -615,7 +615,7 @@ fn a_curve_of_rates_gives_a_neuron() {
         ("rate_Hz\n1\n2\n3\n", text.clone(), "it has 3 numbers, but there are 12 cells to come near to them"),
         ("rate\n1\n", text.clone(), "it has no column `rate_Hz`"),
         (&format!("rate_Hz\n{}", "0\n".repeat(12)), text.replace(" within 1 Hz", ""), "such as `within 2 Hz`"),
-        (&format!("rate_Hz\n{}nan\n", "0\n".repeat(11)), text.clone(), "number 11 is NaN"),
+        (&format!("rate_Hz\n{}nan\n", "0\n".repeat(11)), text.clone(), "number 12 of 12 is NaN"),
     ] {
         std::fs::write(&data, numbers).unwrap();
         std::fs::write(&model, text).unwrap();
@@ -655,7 +655,11 @@ fn what_is_wrong_with_a_fit_is_said() {
         (with_free(&["--free", "Na.gbar=50..300mV"]), 2, "is a conductance density, but"),
         (with_free(&["--free", "Na.gbr=50..300mS/cm2"]), 2, "did you mean `Na.gbar`?"),
         (with_free(&["--free", "axon.v=-70..-60mV"]), 1, "is an initial value"),
-        (with_free(&["--free", "low.delay=0.5..1.2ms"]), 2, "no target depends on `low.delay`"),
+        (
+            with_free(&["--free", "low.delay=0.5..1.2ms"]),
+            1,
+            "`low.delay` moves the time at which something is switched",
+        ),
         (said(&[&free[..], &["--target", "squid.axon.w=x.csv"]].concat()), 2, "the run does not record `squid.axon.w`"),
         (said(&[&free[..], &["--target", "squid.axon.v=none.csv"]].concat()), 1, "cannot read `none.csv`"),
         (said(&[&free[..], &target, &["--mode", "reverse", "--memory", "8B"]].concat()), 2, "may be used"),

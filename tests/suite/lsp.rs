@@ -795,6 +795,8 @@ fn a_session_over_pipes() {
     assert!(session.request("textDocument/hover", json!({ "nothing": 1 })).unwrap_err().contains("parameters"));
     session.notify("textDocument/didClose", json!({ "textDocument": { "uri": uri } }));
     assert_eq!(session.request("shutdown", Value::Null), Ok(Value::Null));
+    let late = session.request("textDocument/hover", Value::Null);
+    assert!(late.is_err_and(|why| why.contains("shut down")));
     session.notify("exit", Value::Null);
     assert!(session.child.wait().unwrap().success());
 }

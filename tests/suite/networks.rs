@@ -403,10 +403,13 @@ fn what_is_said_about_networks_that_cannot_be() {
         ("short_line.csv", "src,tgt\n0,1\n2\n"),
         ("empty.csv", ""),
         ("heading_only.csv", "src,tgt\n"),
+        ("other_heading.csv", "left,right\n0,1\n"),
         ("text.npz", "0,1\n"),
         ("text.npy", "0,1\n"),
         // What is right, and accepted.
         ("once.csv", "0,1\n1,2\n"),
+        ("target_first.csv", "To,From,weight\n1,0,3\n2,1,4\n"),
+        ("sonata.csv", "target_node_id,source_node_id\n1,0\n2,1\n"),
         ("both_directions.csv", "0,1\n1,0\n1,2\n2,1\n"),
     ];
     text.iter().for_each(|(name, text)| fs::write(at.join(name), text).unwrap());

@@ -119,7 +119,7 @@ fn judge(text: &str) -> (Judge, Vec<Read>) {
 }
 
 pub fn judge_of(loss: hir::Loss, readout: Readout) -> Judge {
-    Judge { loss, read: Reading { readout, of: 0, cells: OUT }, kept: Vec::new(), dt: 1.0 }
+    Judge { loss, unit: 1.0, read: Reading { readout, of: 0, cells: OUT }, kept: Vec::new(), dt: 1.0 }
 }
 
 /// Adds a `keep` line of the reference.
@@ -647,28 +647,36 @@ fn gradients_of_delays_are_central_differences() {
     }
 }
 
-/// What a trial reads out is what a run of the same model does.
-/// What cells begin with follows the parameters that learn, and what a sample gives its cells.
+/// What cells begin with follows the parameters that learn, and what a sample gives its cells, also where it differs from cell to cell by its number or by
+/// chance: all trials have the same cells.
 #[test]
 fn what_cells_begin_with_follows_parameters_and_samples() {
+    let each =
+        ["= 2 * slow", "= 2 * slow * (1 + index)", "~ uniform(4 ms, slow)", "= if index == 0 then slow else 9 ms"];
+    each.into_iter().for_each(begins_with);
+}
+
+fn begins_with(of_cells: &str) {
     let text = "cell Pixel { param x = 0.5; param y = 2 * x; state q = x; q' = y / 1 ms; spike when q > 1 { q -= 1 } }
         cell Quiet {
             param tau = 8 ms
             param v0 = 0.5 mV
             param w0 = 3 * v0
             state v: mV = v0
-            v' = (w0 - v) / tau
+            input drive: mV/ms
+            v' = (w0 - v) / tau + drive
         }
         synapse Kick { on event(weight: mV) { v += weight } }
         network main {
             param slow = 8 ms
             population pixels: Pixel[5]
             population out: Quiet[3]
-            param out.tau = 2 * slow
+            param out.tau OF_CELLS
+            input slope: pulse(delay = 2 ms, duration = 9 ms, amplitude = 0.03 mV/ms * index) -> out.drive
             connect pixels -> out via Kick { rule = all_to_all; weight ~ uniform(0 mV, 1 mV); delay = 1 ms }
         }
         run { duration = 20 ms; dt = 1 ms; seed = 3; record out.v every 1 ms; record spikes of pixels }";
-    let checked = checked(text);
+    let checked = checked(&text.replace("OF_CELLS", of_cells));
     assert!(checked.model.is_some(), "{:?}", checked.diagnostics);
     let judge = judge_of(hir::Loss::MeanSquare { correct: 1.0, incorrect: 0.0 }, Readout::Mean);
     let reads = vec![Read::State("out.v".into())];
@@ -1246,6 +1254,10 @@ fn what_cannot_learn_is_refused() {
         (said(&digits(60, TRAIN)), "a sample has 64 values, but `pixels` has 60 cells"),
         (with("pixels.out.Kick", "pixels.ou.Kick"), "there is no projection `pixels.ou.Kick`"),
         (with("pixels.out.Kick.weight", "pixels.q"), "`pixels.q` is an initial value"),
+        (
+            with("Kick.weight", "Kick.weight = 0.1 .. 1 mV"),
+            "a weight of `pixels.out.Kick` begins at 0 mV, but learns from 0.1 mV to 1 mV",
+        ),
         (with("pixels.x", "pixels.y"), "`pixels.y`"),
         (with("mean(out.v)", "mean(out.w)"), "there is no state `out.w`"),
         (with("mean(out.v)", "spike_count(out)"), "`out` does not spike, so that nothing can be counted"),
@@ -1302,16 +1314,12 @@ fn what_cannot_learn_is_refused() {
     for (found, expected) in cases {
         assert!(found.contains(expected), "{found}, not {expected}");
     }
-    // Cells of all trials are numbered on, which slopes by the number of a cell would follow.
-    for of_cells in ["= tau0 * (1 + index)", "~ uniform(4 ms, tau0)", "= if index == 0 then tau0 else 9 ms"] {
-        let text = digits(64, &TRAIN.replace("pixels.out.Kick.weight", "tau0"));
-        let text =
-            text.replace("network main {", &format!("network main {{ param tau0 = 10 ms; param out.tau {of_cells}"));
-        let found = said(&text);
-        assert!(found.contains("what learns differs from cell to cell of `out` by `index` or by chance"), "{found}");
-        assert_eq!(said(&text.replace("batch = 64", "batch = 1")), "fine");
-        assert_eq!(said(&text.replace(of_cells, "~ normal(tau0, 1 ms)")), "fine");
-    }
+    let set = |set: &str| {
+        let options = CompileOptions { set: vec![set.into()], ..CompileOptions::default() };
+        Session::new(&checked(&digits(64, TRAIN)), &options, &native, 1, Precision::F64, 1e9).err()
+    };
+    assert!(set("out.tau=5 ms").is_none());
+    assert_eq!(set("x=5").unwrap()[0].message, "samples give `pixels.x`, so that setting it has no effect");
     let digits = std::fs::read_to_string(root().join("examples/digits.neuro")).unwrap();
     let small = Session::new(&checked(&digits), &CompileOptions::default(), &interp, 1, Precision::F64, 1e4);
     let errors = small.err().unwrap();
@@ -1327,6 +1335,45 @@ fn what_learns_stays_finite() {
     let error = session.epoch(&mut train::Unwatched).expect_err("nothing is learnt").to_string();
     assert!(error.contains("the derivative of the loss in `out.k` is ") && error.contains("in epoch 1"), "{error}");
     assert!(session.trained().is_ok());
+}
+
+/// What a run would refuse ends the training: numbers that all cells share, those that follow them, those that each cell has, and conductances of synapses.
+#[test]
+fn what_learns_stays_what_a_run_takes() {
+    let text = digits(64, &TRAIN.replace("learn pixels.out.Kick.weight", "learn {pixels.out.Kick.weight, TAU}"));
+    let text = text
+        .replace("optimizer = adam(lr = 0.05)", "optimizer = adam(lr = 3)")
+        .replace("weight = 0", "weight ~ uniform(0 mV, 0.1 mV); weight = 0");
+    let text = text.replace("; weight = 0 mV", "").replace("batch = 64", "batch = 200");
+    let ends = |text: &str| {
+        let mut session = session(text).unwrap_or_else(|d| panic!("{d:?}"));
+        let mut epoch = || {
+            session.epoch(&mut train::Unwatched)?;
+            session.trained()
+        };
+        (0..6).find_map(|_| epoch().err()).expect("it ends").to_string()
+    };
+    let of = |tau: &str, more: &str| {
+        ends(&text.replace("TAU", tau).replace("network main {", &format!("network main {{ {more}")))
+    };
+    for said in [
+        of("out.tau", ""),
+        of("slow", "param slow = 10 ms; param out.tau = slow * (1 + index)"),
+        of("out.tau", "param out.tau ~ uniform(9 ms, 11 ms)"),
+    ] {
+        assert!(said.contains("a run would refuse what is learnt") && said.contains("tau"), "{said}");
+    }
+    let conductances = text
+        .replace(
+            "on event(weight: mV) { v += weight }",
+            "state g: nS = 0 nS; g' = -g / 5 ms; on event(weight: nS) { g += weight }; current i = g * (v - 70 mV)",
+        )
+        .replace("v' = -v / tau", "v' = (-v - i_syn * 1 GOhm) / tau")
+        .replace(".1 mV)", ".1 nS)")
+        .replace("0 mV, ", "0 nS, ")
+        .replace(", TAU", "");
+    let said = ends(&conductances);
+    assert!(said.contains("a run would refuse what is learnt") && said.contains("Kick"), "{said}");
 }
 
 /// Weights and delays of a small net that learns in one epoch after the other: bounds hold, and half of the epochs, kept and resumed, lead to the same bits.
@@ -1440,6 +1487,8 @@ fn goes_on(session: &dyn Fn(&str) -> Session) -> (String, Trained) {
     learns(&mut second, 2);
     assert_eq!(second.trained().unwrap(), whole.trained().unwrap());
     assert_ne!(second.trained().unwrap(), kept);
+    let other = session(&text.replace("adamw(lr = 0.05, weight_decay = 0.01)", "sgd(lr = 0.05)")).resume(&kept);
+    assert_eq!(other.unwrap_err(), "another optimizer has learnt there, which remembers other numbers");
     (text, kept)
 }
 
@@ -1646,6 +1695,10 @@ fn a_training_that_goes_on_has_the_same_bits() {
     assert!(refused(&text, &Trained { progress: None, ..kept.clone() }).contains("does not say how far"));
     let other = text.replace("dt = 1 ms", "dt = 1 ms; seed = 5");
     assert!(refused(&other, &kept).contains("its seed was 0, and is 5 now"));
+    let options = CompileOptions { set: vec!["out.tau=5 ms".into()], ..CompileOptions::default() };
+    let set = Session::new(&checked(&text), &options, &native, 1, Precision::F64, 1e9);
+    let said = set.unwrap_or_else(|d| panic!("{d:?}")).resume(&kept).unwrap_err();
+    assert_eq!(said, "`out.tau` is set, but would go on with what has been learnt there");
 }
 
 /// Samples that change half way are those of cells that change by themselves then.

@@ -4,12 +4,23 @@ use crate::diag::{Code, Diagnostic};
 use crate::hir::domain::{Demand, Domain, Whose};
 use crate::units::DisplayUnit;
 
+/// How the note on a value begins that does not stand in the file.
+pub const SET_FROM_OUTSIDE: &str = "it is set from outside: ";
+
 impl<T> Demand<T> {
     /// What is said of a value that the demand does not allow. `whose` names the cell that has it, and `set` is how the value was given
     /// where it does not stand in the file.
     pub fn outside(&self, x: f64, whose: Option<&str>, set: Option<&str>) -> Diagnostic {
         let (what, value) = (&self.what, shown(x, &self.unit));
         let of = whose.map(|cell| format!(" of {cell}")).unwrap_or_default();
+        let set_to = |d: Diagnostic| match set {
+            Some(set) => d.note(format!("{SET_FROM_OUTSIDE}{set}")),
+            None => d,
+        };
+        if !x.is_finite() {
+            let message = format!("`{what}`{of} is {}", if x.is_nan() { "not a number" } else { "infinite" });
+            return set_to(Diagnostic::new(Code::BadValue, self.span, message, "a finite number is needed"));
+        }
         let message = match (self.code, self.domain) {
             (Code::GateRange, _) if what.ends_with(".inf") => format!("`{what}`{of} is {value}, outside [0, 1]"),
             (Code::GateRange, _) => format!("gate `{what}`{of} starts at {value}, outside [0, 1]"),
@@ -19,15 +30,17 @@ impl<T> Demand<T> {
             (_, Domain::StepAtLeast | Domain::StepOrNone) => {
                 format!("`{what}`{of} is {value}, less than the time step")
             }
-            (_, Domain::AboveZero | Domain::NotNegative | Domain::Fraction | Domain::Count | Domain::WithinLimits) => {
-                format!("`{what}`{of} is {value}")
-            }
+            (
+                _,
+                Domain::AboveZero
+                | Domain::NotNegative
+                | Domain::Finite
+                | Domain::Fraction
+                | Domain::Count
+                | Domain::WithinLimits,
+            ) => format!("`{what}`{of} is {value}"),
         };
-        let d = Diagnostic::new(self.code, self.span, message, self.why);
-        let d = match set {
-            Some(set) => d.note(format!("it is set from outside: {set}")),
-            None => d,
-        };
+        let d = set_to(Diagnostic::new(self.code, self.span, message, self.why));
         match (self.code, self.domain) {
             (Code::GateRange, _) if what.ends_with(".inf") => d,
             (Code::GateRange, _) => d.help("leave `init` out to start at the steady state"),
@@ -49,7 +62,15 @@ impl<T> Demand<T> {
                 d.help("every value would be drawn once only: make `every` longer, or `dt` shorter")
             }
             (_, Domain::Whole) => d.help("set all of them, or none to begin in the steady state"),
-            (_, Domain::AboveZero | Domain::NotNegative | Domain::Fraction | Domain::Count | Domain::WithinLimits) => d,
+            (
+                _,
+                Domain::AboveZero
+                | Domain::NotNegative
+                | Domain::Finite
+                | Domain::Fraction
+                | Domain::Count
+                | Domain::WithinLimits,
+            ) => d,
         }
     }
 

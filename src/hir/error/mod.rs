@@ -34,7 +34,7 @@ pub(super) use call::{CallError, Signature, Wrong};
 pub(super) use cell::CellError;
 pub(super) use channel::ChannelError;
 pub(super) use dimension::DimensionError;
-pub use domain::shown;
+pub use domain::{SET_FROM_OUTSIDE, shown};
 pub(super) use expr::ExprError;
 pub(super) use fit::FitError;
 pub(super) use gate::GateError;

@@ -7,6 +7,8 @@ use crate::source::Span;
 
 /// What is wrong with a run block, or with what it runs.
 pub(in crate::hir) enum RunError<'e> {
+    /// What edges have is recorded, and others through the same synapse are not.
+    OneOfSeveral { line: &'e str, others: &'e [&'e str], span: Span, other: Span },
     /// There are two.
     TwoRuns { second: Span, first: Span },
     /// Nothing can be run; the file may define a cell.
@@ -175,6 +177,15 @@ impl From<RunError<'_>> for Diagnostic {
             E::RecordedTwice { quantity, again, first } => {
                 Diagnostic::new(Code::DuplicateKey, again, format!("`{quantity}` is recorded twice"), "again")
                     .see(first, "first here")
+            }
+            E::OneOfSeveral { line, others, span, other } => {
+                let message = format!("`{line}` is one of {} lines through this synapse", others.len() + 1);
+                Diagnostic::new(Code::OneOfSeveral, span, message, "the connections of one line are recorded here")
+                    .see(other, "this line connects the same cells")
+                    .help(format!(
+                        "record {}, too",
+                        others.iter().map(|o| format!("`{o}`")).collect::<Vec<_>>().join(" and ")
+                    ))
             }
             E::NotOfEdges { edges, name, known, span } => {
                 let message = format!("the synapses `{edges}` have no `{name}` for themselves");

@@ -1,0 +1,45 @@
+//! Parameters that move switches in time.
+//!
+//! In come a model and a parameter; out goes whether it decides when something is switched, such as the end of a pulse or of a ramp: derivatives know of
+//! both sides of such an edge, and nothing of the edge.
+//! Never true here: a threshold that a state meets counts.
+
+use super::{Model, Node, NodeId, ParamId, derivative_in_param};
+use crate::operators::{BinaryOp, UnaryOp};
+
+/// Does the parameter decide when something is switched that is a function of time?
+pub fn moves_a_switch(model: &Model, param: ParamId) -> bool {
+    let mut roots: Vec<NodeId> = Vec::new();
+    for state in &model.states {
+        roots.push(state.rate);
+        roots.extend(state.clamp.iter().map(|clamp| clamp.value));
+    }
+    roots.extend(model.cables.iter().flat_map(|cable| &cable.currents).map(|current| current.outward));
+    roots.extend(model.graded().map(|(_, _, graded)| graded.sent));
+    roots.extend(model.records.iter().map(|record| record.value));
+    let mut model = model.clone();
+    let switches: Vec<NodeId> = model.graph.reachable(roots).into_iter().filter(|&id| switches(&model, id)).collect();
+    switches
+        .into_iter()
+        .flat_map(|id| model.graph.operands(id))
+        .collect::<Vec<_>>()
+        .into_iter()
+        .any(|operand| derivative_in_param(&mut model, operand, param).is_some())
+}
+
+/// Is it a comparison, or a whole number, of the time and no state?
+fn switches(model: &Model, id: NodeId) -> bool {
+    let jumps = match model.graph.node(id) {
+        Node::Binary(op, ..) => {
+            matches!(op, BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge | BinaryOp::Eq | BinaryOp::Ne)
+        }
+        Node::Unary(op, _) => matches!(op, UnaryOp::Floor | UnaryOp::Ceil),
+        _ => false,
+    };
+    if !jumps {
+        return false;
+    }
+    let reads = model.graph.reachable([id]);
+    let is = |what: fn(Node) -> bool| reads.iter().any(|&n| what(model.graph.node(n)));
+    is(|node| matches!(node, Node::Time | Node::StepTime)) && !is(|node| matches!(node, Node::State(_)))
+}
