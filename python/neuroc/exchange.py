@@ -66,13 +66,16 @@ def sonata(result: Result, directory: str | os.PathLike[str]) -> list[Path]:
             written.append(folder / f"{stem}.h5")
             with new(h5py, written[-1]) as file:
                 group = file.create_group(f"report/{trace.population}")
-                data = group.create_dataset("data", data=np.asarray(trace, dtype=np.float32))
+                # A cell has as many columns as it has compartments.
+                order = np.argsort(trace.cells, kind="stable")
+                cells, columns = np.unique(trace.cells, return_counts=True)
+                data = group.create_dataset("data", data=np.asarray(trace, dtype=np.float32)[:, order])
                 data.attrs["units"] = trace.unit
                 mapping = group.create_group("mapping")
-                cells = len(trace.cells)
-                mapping.create_dataset("node_ids", data=trace.cells.astype(np.uint64))
-                mapping.create_dataset("index_pointers", data=np.arange(cells + 1, dtype=np.uint64))
-                mapping.create_dataset("element_ids", data=np.zeros(cells, dtype=np.uint32))
+                mapping.create_dataset("node_ids", data=cells.astype(np.uint64))
+                mapping.create_dataset("index_pointers", data=np.concatenate([[0], np.cumsum(columns)]).astype(np.uint64))
+                elements = [np.arange(count, dtype=np.uint32) for count in columns]
+                mapping.create_dataset("element_ids", data=np.concatenate(elements) if elements else np.zeros(0, dtype=np.uint32))
                 step = intervals[name]
                 first = float(trace.t[0]) if len(trace.t) else 0.0
                 time = mapping.create_dataset("time", data=[first, first + len(trace.t) * step, step])

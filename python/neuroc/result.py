@@ -275,7 +275,8 @@ class Result(Mapping[str, Trace]):
     def to_sonata(self, directory: str | os.PathLike[str]) -> list[Path]:
         """Writes SONATA's HDF5 files to a directory: `spikes.h5`, and for each record a report named after it. Answers the files.
 
-        Node ids are the cells, in single precision as SONATA's reports are. Records around spikes have no even clock, and are refused.
+        Node ids are the cells, element ids the compartments of each that are recorded (of a probe its contacts), from 0 in the order of the record. Numbers are in
+        single precision, as SONATA's reports are. Records around spikes have no even clock, and are refused.
         """
         return exchange.sonata(self, directory)
 

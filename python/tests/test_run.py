@@ -406,6 +406,19 @@ def test_sonata_files_are_read_by_its_own_library(squid, tmp_path):
         result.to_sonata(tmp_path / "file")
 
 
+def test_compartments_are_elements_in_sonata(root, tmp_path):
+    import libsonata
+
+    result = neuroc.load(root / "examples" / "rallpack3.neuro").run(duration=1, engine="interp")
+    result.to_sonata(tmp_path)
+    trace = result["squid.all.v"]
+    report = libsonata.ElementReportReader(str(tmp_path / "squid.all.v.h5"))["squid"]
+    found = report.get(node_ids=[0])
+    assert np.asarray(found.data).shape == trace.shape and trace.shape[1] > 1
+    assert np.asarray(found.data) == pytest.approx(np.asarray(trace), rel=1e-6)
+    assert [element for _, element in np.asarray(found.ids)] == list(range(trace.shape[1]))
+
+
 def test_spikes_of_sonata_drive_cells(squid, tmp_path):
     import h5py
 

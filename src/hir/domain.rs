@@ -44,20 +44,20 @@ impl Domain {
     /// Can it have a value, in a run of some step and duration (ms) if they are known?
     pub fn has(self, x: f64, run: Option<(f64, f64)>) -> bool {
         match (self, run) {
-            (Domain::AboveZero, _) => x.is_finite() && x > 0.0,
-            (Domain::NotNegative, _) => x.is_finite() && x >= 0.0,
             (Domain::Finite, _) => x.is_finite(),
+            // Of others it is told elsewhere why they are no numbers.
+            _ if x.is_nan() => true,
+            (Domain::AboveZero, _) => x > 0.0,
+            (Domain::NotNegative, _) => x >= 0.0,
+            (Domain::Fraction, _) => (0.0..=1.0).contains(&x),
             (Domain::Count, _) => x >= 0.0 && (x.fract() == 0.0 || x == f64::INFINITY),
-            (Domain::StepAtLeast, Some((dt, _))) => x.is_finite() && x > dt * (1.0 - 1e-6),
-            (Domain::StepAtLeast, None) => x.is_finite(),
+            (Domain::Whole, _) => (x - 1.0).abs() < 1e-6,
+            (Domain::WithinLimits, _) => x == 0.0,
+            (Domain::BeforeTheEnd, Some((_, duration))) => x < duration,
+            (Domain::StepAtLeast, Some((dt, _))) => x > dt * (1.0 - 1e-6),
             (Domain::StepOrNone, _) if x == 0.0 => true,
             (Domain::StepOrNone, _) => Domain::StepAtLeast.has(x, run),
-            // Of these it is told elsewhere that they are no numbers.
-            (Domain::Fraction, _) => x.is_nan() || (0.0..=1.0).contains(&x),
-            (Domain::Whole, _) => x.is_nan() || (x - 1.0).abs() < 1e-6,
-            (Domain::WithinLimits, _) => x.is_nan() || x == 0.0,
-            (Domain::BeforeTheEnd, Some((_, duration))) => !x.is_finite() || x < duration,
-            (Domain::BeforeTheEnd, None) => true,
+            (Domain::BeforeTheEnd | Domain::StepAtLeast, None) => true,
         }
     }
 }

@@ -82,6 +82,9 @@ const IN_STEPS: &str = "`distance` is a number of steps of the grid here; give b
 /// The key that says what part of a delay is the way from a synapse to the soma.
 const DENDRITIC: &str = "dendritic_fraction";
 
+/// Of what events bring, and when.
+const FINITE: &str = "a finite number is needed";
+
 /// Why weights that are conductances have no sign.
 const NO_INHIBITION: &str = "a conductance is not negative; a synapse inhibits by its `erev`";
 
@@ -436,6 +439,7 @@ impl<'a> Lowerer<'a> {
     fn delay_of_drive(&mut self, draft: &mut NetworkDraft<'a>, name: &str, key: &'a ConnectKey) -> Option<Expr> {
         let x = self.of_edge(draft, &format!("{name}.delay"), key, Dim::TIME, ("a delay", None))?;
         let what = format!("delay` of `{name}");
+        self.demand(what.clone(), x.clone(), Domain::Finite, FINITE);
         self.demand(what.clone(), x.clone(), Domain::NotNegative, "no event arrives before it is sent");
         self.demand(what, x.clone(), Domain::BeforeTheEnd, "nothing arrives in this run");
         Some(x)
@@ -470,6 +474,7 @@ impl<'a> Lowerer<'a> {
                 }
                 let time = |arg: &'a ast::Arg| {
                     let time = self.expr_of(&mut draft.scope, "", &arg.value, Dim::TIME, "the time of an event")?;
+                    self.demand("t` of `times".into(), time.clone(), Domain::Finite, FINITE);
                     self.demand("t` of `times".into(), time.clone(), Domain::AboveZero, "a run begins at 0 ms");
                     self.demand("t` of `times".into(), time.clone(), Domain::BeforeTheEnd, "nothing arrives");
                     Some(time)
@@ -879,11 +884,10 @@ impl<'a> Lowerer<'a> {
             self.error(SynapseError::DistanceOfAKernel { span });
             return None;
         }
-        let (domain, why) = match dim == Dim::CONDUCTANCE && !via.modulating {
-            true => (Domain::NotNegative, NO_INHIBITION),
-            false => (Domain::Finite, "what an event brings"),
-        };
-        self.demand(format!("weight` of `{name}"), x.clone(), domain, why);
+        self.demand(format!("weight` of `{name}"), x.clone(), Domain::Finite, FINITE);
+        if dim == Dim::CONDUCTANCE && !via.modulating {
+            self.demand(format!("weight` of `{name}"), x.clone(), Domain::NotNegative, NO_INHIBITION);
+        }
         Some(x)
     }
 
@@ -904,10 +908,15 @@ impl<'a> Lowerer<'a> {
             return None;
         };
         let x = self.of_edge(draft, &format!("{name}.delay"), key, Dim::TIME, ("a delay", Some(joins)))?;
-        // Whether drawn delays take a step is seen where they are rounded.
-        let domain = if differs(&x) { Domain::Finite } else { domain };
-        let why = "a spike arrives a step later at the earliest";
-        self.demand(format!("delay` of `{name}"), x.clone(), domain, why);
+        self.demand(format!("delay` of `{name}"), x.clone(), Domain::Finite, FINITE);
+        if !differs(&x) {
+            self.demand(
+                format!("delay` of `{name}"),
+                x.clone(),
+                domain,
+                "a spike arrives a step later at the earliest",
+            );
+        }
         self.demand(format!("delay` of `{name}"), x.clone(), Domain::BeforeTheEnd, "no spike arrives in this run");
         Some(x)
     }

@@ -188,14 +188,14 @@ pub fn per_edge(
         let finite = cells::is_finite(model, demand.value);
         let never = match demand.domain {
             Domain::Finite => finite,
-            Domain::NotNegative => finite && cells::least(model, demand.value) >= 0.0,
+            Domain::NotNegative => cells::least(model, demand.value) >= 0.0,
             _ => false,
         };
         if never || evaluate(model, demand.value) != Err(EvalError::NotUniform) {
             continue;
         }
         // A quotient may be infinite on a single one.
-        let looked_at = if finite { edges.min(EDGES) } else { edges };
+        let looked_at = if demand.domain == Domain::Finite { edges } else { edges.min(EDGES) };
         let Some(values) = cells::values(model, demand.value, None, looked_at, data) else { continue };
         // The demand names the projection.
         let whose = |first: usize| format!("edge {first}");

@@ -169,8 +169,10 @@ fn delays(model: &Model, extent: &Extent, p: &Projection, edges: &Projected) -> 
         let message = format!("the delay of edge {edge} of `{}` is {delay}, less than the time step", p.name);
         let d = Diagnostic::new(Code::OutOfDomain, p.span, message, "a spike arrives a step later at the earliest");
         let least = shown(dt, &unit);
+        let is_file = |node: &Node| matches!(node, Node::Data(file) if !matches!(model.data[*file as usize].numbers, Numbers::Distances));
+        let of_file = model.graph.reachable([p.delay]).into_iter().any(|id| is_file(&model.graph.node(id)));
         return Some(match (p.spacing.is_some(), of(|node| matches!(node, Node::Draw(..)))) {
-            (_, false) if written => d.help(format!("make it {least} at least in the file, or `dt` shorter")),
+            (_, false) if of_file => d.help(format!("make it {least} at least in the file, or `dt` shorter")),
             (true, false) => d.help(format!("add what every spike takes: `delay = {least} + distance / ...`")),
             (true | false, _) => {
                 d.help(format!("draw it within limits: `delay ~ truncated(normal(...), {least}, ...)`"))
