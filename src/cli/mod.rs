@@ -207,7 +207,7 @@ fn complain(message: impl std::fmt::Display) {
 
 /// Writes an artefact to a file, all of it or nothing, or to stdout. A closed pipe is not an error.
 fn deliver(text: &str, file: Option<&Path>) -> Exit {
-    let written = match file {
+    let written = match file.filter(|path| *path != Path::new("-")) {
         Some(path) => crate::results::replace_file(path, text.as_bytes())
             .map_err(|reason| format!("cannot write `{}`: {reason}", path.display())),
         None => match std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush()) {

@@ -28,7 +28,11 @@ pub struct Args {
 /// Reads, verifies, transforms and prints.
 pub fn run(args: &Args) -> Exit {
     let name = args.file.display();
-    let text = match std::fs::read_to_string(&args.file) {
+    let read = match args.file.as_os_str() == "-" {
+        true => std::io::read_to_string(std::io::stdin()),
+        false => std::fs::read_to_string(&args.file),
+    };
+    let text = match read {
         Ok(text) => text,
         Err(error) => {
             complain(format!("cannot read `{name}`: {error}"));

@@ -22,11 +22,9 @@ pub(super) fn step(stages: &mut Stages<'_>) {
     if let Some((held, refractory)) = stages.held(rates) {
         // What does not move is a constant for all others.
         let g = &mut stages.model.graph;
-        let still = |(&state, row): (&StateId, &Row)| {
-            (
-                state,
-                if held.contains(&state) { Row { coefficients: BTreeMap::new(), constant: None } } else { row.clone() },
-            )
+        let still = |(&state, row): (&StateId, &Row)| match held.contains(&state) {
+            true => (state, Row { coefficients: BTreeMap::new(), constant: None }),
+            false => (state, row.clone()),
         };
         let still: BTreeMap<StateId, Row> = rows.iter().map(still).collect();
         let meanwhile = after(g, &still, dt);

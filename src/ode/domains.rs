@@ -210,8 +210,8 @@ pub fn per_edge(
 pub fn of_weights(model: &Model, projection: usize, weights: &[f64]) -> Option<Diagnostic> {
     let weight = model.projections[projection].weight;
     let of_weight = |demand: &&Demand<NodeId>| demand.whose == Whose::Edges(projection) && demand.value == weight;
-    let demand = model.demands.iter().find(of_weight)?;
-    of_many(model, demand, weights, "edge", |first| format!("edge {first}"))
+    let wrong = |demand| of_many(model, demand, weights, "edge", |first| format!("edge {first}"));
+    model.demands.iter().filter(of_weight).find_map(wrong)
 }
 
 /// The cells that the line at a place names, from the first to one past the last; `None` if it names all.

@@ -282,7 +282,7 @@ fn arrays_are_what_files_would_be() {
         format!("{} {}", errors[0].message, errors[0].labels.first().map_or("", |l| &l.message))
     };
     assert!(wrong("tau", &[1.0, 2.0]).contains("it has 2 numbers, but the population has 4 cells"));
-    assert!(wrong("tau", &[1.0, 2.0, f64::NAN, 4.0]).contains("number 2 is NaN"));
+    assert!(wrong("tau", &[1.0, 2.0, f64::NAN, 4.0]).contains("number 3 of 4 is NaN"));
     assert!(wrong("tu", &[1.0; 4]).contains("no parameter `tu`"));
     assert!(wrong("tau", &[1.0, 2.0, -3.0, 4.0]).contains("cell 2"), "{}", wrong("tau", &[1.0, 2.0, -3.0, 4.0]));
 }

@@ -17,7 +17,7 @@ impl<T> Demand<T> {
             Some(set) => d.note(format!("{SET_FROM_OUTSIDE}{set}")),
             None => d,
         };
-        if !x.is_finite() {
+        if self.domain == Domain::Finite {
             let message = format!("`{what}`{of} is {}", if x.is_nan() { "not a number" } else { "infinite" });
             return set_to(Diagnostic::new(Code::BadValue, self.span, message, "a finite number is needed"));
         }
