@@ -240,7 +240,10 @@ mod tests {
                         judge.judge(&samples, 3, &[2, 0]).loss
                     };
                     let difference = (with(1e-6) - with(-1e-6)) / 2e-6;
-                    assert!((difference - found.slopes[of][at]).abs() < 1e-8 / (unit * unit), "{loss:?} {readout:?} {of} {at}");
+                    assert!(
+                        (difference - found.slopes[of][at]).abs() < 1e-8 / (unit * unit),
+                        "{loss:?} {readout:?} {of} {at}"
+                    );
                 }
                 assert!(found.slopes[1].iter().any(|slope| *slope != 0.0));
             }
