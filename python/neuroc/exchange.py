@@ -206,19 +206,49 @@ def kind_of(value: Any) -> str | None:
     return None
 
 
-def plain(name: str, value: Any, unit: Callable[[], str | None] | str) -> Any:
-    """The number or array that a quantity of Pint, Astropy or Quantities is in a unit; else the value as it is.
+def says_a_unit(value: Any) -> bool:
+    """Has a value a unit of whatever package?"""
+    return kind_of(value) is not None or any(hasattr(value, says) for says in ("unit", "units", "dimensions"))
+
+
+def is_own(value: Any) -> bool:
+    """Is it one of our traces? They are in the unit of what they are compared with or set to."""
+    return type(value).__module__.split(".")[0] == "neuroc"
+
+
+def plain(name: str, value: Any, unit: Callable[[], str | None]) -> Any:
+    """The number or array that a quantity of Pint, Astropy or Quantities is in a unit, which is asked for if need be; else the value as it is.
 
     Raises `SettingError`: a quantity of another kind, a quantity or an array that says its unit in a way that is not understood, or a masked value.
     """
-    if isinstance(value, (str, int, float)):
+    if isinstance(value, (str, int, float)) or type(value) is np.ndarray:
         return value
-    wanted = unit if isinstance(unit, str) else None
+    if isinstance(value, (list, tuple)):
+        return [plain(name, one, unit) for one in value]
     kind = kind_of(value)
-    if kind is None:
-        return unitless(name, value, unit)
-    if not isinstance(unit, str):
-        wanted = unit()
+    if kind is not None:
+        return converted(name, kind, value, unit())
+    if is_own(value):
+        return np.asarray(value)
+    if isinstance(value, np.ma.MaskedArray):
+        if np.ma.is_masked(value):
+            raise SettingError(f"error: `{name}` is given masked values; fill them, or leave them out")
+        return np.asarray(value)
+    if type(value).__module__.split(".")[0] == "xarray" and hasattr(value, "data"):
+        says, wanted = getattr(value, "attrs", {}).get("units"), unit()
+        if says is not None and wanted is not None and says != wanted:
+            raise SettingError(f"error: `{name}` has the unit {wanted}, but is given values in {says}")
+        return plain(name, value.data, unit)
+    if says_a_unit(value):
+        raise SettingError(
+            f"error: `{name}` is given a quantity of {type(value).__module__.split('.')[0]}, whose units are not understood: "
+            "give a number, a text with a unit, or a quantity of Pint, Astropy or Quantities"
+        )
+    return value
+
+
+def converted(name: str, kind: str, value: Any, wanted: str | None) -> Any:
+    """A quantity as a number or an array in a unit."""
     if wanted is None:
         # A name that is unknown or fits several is told where it is looked up; no number is set.
         return float("nan")
@@ -228,34 +258,6 @@ def plain(name: str, value: Any, unit: Callable[[], str | None] | str) -> Any:
         return np.asarray(magnitude(kind, value, unit_of(wanted)))
     except Exception as error:
         raise SettingError(f"error: `{name}` has the unit {wanted}, and {value} cannot be turned into it: {error}") from error
-
-
-def unitless(name: str, value: Any, unit: Callable[[], str | None] | str) -> Any:
-    """What is no quantity, if it says nothing of a unit."""
-    if isinstance(value, (list, tuple)):
-        return [plain(name, one, unit) for one in value]
-    if isinstance(value, np.ma.MaskedArray):
-        if np.ma.is_masked(value):
-            raise SettingError(f"error: `{name}` is given masked values; fill them, or leave them out")
-        return np.asarray(value)
-    if type(value).__module__.split(".")[0] == "xarray" and hasattr(value, "data"):
-        says = getattr(value, "attrs", {}).get("units")
-        wanted = unit if isinstance(unit, str) else unit()
-        if says is not None and wanted is not None and says != wanted:
-            raise SettingError(f"error: `{name}` has the unit {wanted}, but is given values in {says}")
-        return plain(name, value.data, unit)
-    if type(value) is np.ndarray or isinstance(value, np.generic):
-        return value
-    owner = type(value).__module__.split(".")[0]
-    if owner == "neuroc":
-        return np.asarray(value)
-    for says in ("unit", "units", "dimensions"):
-        if hasattr(value, says):
-            raise SettingError(
-                f"error: `{name}` is given a quantity of {owner}, whose units are not understood: "
-                "give a number, a text with a unit, or a quantity of Pint, Astropy or Quantities"
-            )
-    return value
 
 
 def magnitude(kind: str, value: Any, unit: str) -> Any:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from . import _core
 from .errors import SettingError, UsageError
-from .exchange import kind_of, plain
+from .exchange import is_own, plain, says_a_unit
 from .progress import Bar, Progress
 
 #: What a record is compared with: a file of two columns, or times in ms and values in the unit of the record. What a number such as
@@ -63,7 +63,8 @@ def aimed(targets: Mapping[str, Target]) -> dict[str, Any]:
     all: dict[str, Any] = {}
     for name, target in targets.items():
         if _NUMBER.fullmatch(name):
-            all[name] = number(name, target)
+            without_unit(name, *(target if isinstance(target, tuple) else (target,)))
+            all[name] = target
             continue
         if isinstance(target, (str, os.PathLike)):
             all[name] = os.fspath(target)
@@ -73,27 +74,18 @@ def aimed(targets: Mapping[str, Target]) -> dict[str, Any]:
             raise UsageError(wrong)
         try:
             t, x = target
-            for part in (t, x):
-                without_unit(name, part)
+            without_unit(name, t, x)
             all[name] = tuple(np.ascontiguousarray(np.ravel(part), dtype=np.float64) for part in (t, x))
         except (TypeError, ValueError) as error:
             raise UsageError(wrong) from error
     return all
 
 
-def without_unit(name: str, value: Any) -> None:
+def without_unit(name: str, *values: Any) -> None:
     """Refuses quantities where plain numbers and texts are taken."""
-    if type(value).__module__.split(".")[0] == "neuroc":
-        return
-    if kind_of(value) is not None or any(hasattr(value, says) for says in ("unit", "units", "dimensions")):
-        raise SettingError(f"error: the target `{name}` takes plain numbers or texts with a unit, and is given {value!r}")
-
-
-def number(name: str, target: Any) -> Any:
-    """What a number that is read out should be, and what counts as far."""
-    for part in target if isinstance(target, tuple) else (target,):
-        without_unit(name, part)
-    return target
+    for value in values:
+        if says_a_unit(value) and not is_own(value):
+            raise SettingError(f"error: the target `{name}` takes plain numbers or texts with a unit, and is given {value!r}")
 
 
 class Gradient:

@@ -177,10 +177,10 @@ class Model:
         numbers = {name: plain(name, value, partial(self._core.unit, name)) for name, value in pairs.items()}
         for name, value in numbers.items():
             self._of_kelvin(name, value)
-        before = self._core.copy()
+        # A pure number may say how many cells there are.
+        before = self._core.copy() if any(self._core.unit(name) == "1" for name in numbers) else None
         self._core.set([(name, _value(name, value)) for name, value in numbers.items()])
-        if any(self._core.unit(name) == "1" for name in numbers):
-            # A pure number may say how many cells there are.
+        if before is not None:
             try:
                 self._core.populations()
             except ModelError as error:

@@ -8,7 +8,7 @@ use neuroc::ode::parse_override;
 use neuroc::units::{Dim, DisplayUnit};
 use numpy::{PyReadonlyArray1, PyReadonlyArrayDyn, PyUntypedArray};
 use pyo3::prelude::*;
-use pyo3::types::PyFloat;
+use pyo3::types::{PyCFunction, PyFloat};
 
 /// What a quantity is given.
 pub enum Given {
@@ -28,7 +28,11 @@ impl Given {
             None => {
                 let py = value.py();
                 let plain = match unit {
-                    Some(unit) => py.import("neuroc.exchange")?.call_method1("plain", (name, value, unit))?,
+                    Some(unit) => {
+                        let unit = unit.to_string();
+                        let asked = PyCFunction::new_closure(py, None, None, move |_, _| unit.clone())?;
+                        py.import("neuroc.exchange")?.call_method1("plain", (name, value, asked))?
+                    }
                     None => value.clone(),
                 };
                 let made = py.import("neuroc.model")?.call_method1("_value", (name, plain))?;

@@ -2,13 +2,12 @@
 
 use super::progress::{Interrupt, spinner};
 use super::settings::{EngineSettings, ModelSettings, PassSettings, PrecisionName};
-use super::{Exit, complain, deliver, memory, report, say};
+use super::{Exit, complain, deliver, memory, report, say, writable};
 use crate::diag::Diagnostic;
 use crate::driver::{Differentiable, Fitted, Mode, Repeated, Ways};
 use crate::fit::{self, Bounds, Method, Outcome, Runs, Search, Target, Watcher};
 use crate::hir::{self, Feature, FitTarget, Goal, Swept, SweptNumber, SweptValues, Wanted};
 use crate::ode;
-use crate::results;
 use crate::units;
 use clap::ValueEnum;
 use indicatif::ProgressBar;
@@ -117,12 +116,7 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     suited(args)?;
     let output = args.output.clone().or_else(|| (!args.json).then(|| args.file.with_extension("set")));
     let output = output.map(|path| if path == Path::new("-.set") { "model.set".into() } else { path });
-    if let Some(path) = &output {
-        results::check_writable(path).map_err(|reason| {
-            complain(format!("cannot write `{}`: {reason}", path.display()));
-            Exit::Usage
-        })?;
-    }
+    output.as_deref().map_or(Ok(()), writable)?;
     let begin = Instant::now();
     let checked = Arc::new(super::check(&args.file));
     if checked.model.is_none() || !args.quiet {
@@ -145,8 +139,11 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
         }
         false => fail(errors),
     })?;
-    let ends: Vec<[f64; 2]> = bounds.iter().map(|b| [b.low, b.high]).collect();
-    Differentiable::within(&checked, &options, &fitted, &ends).map_err(fail)?;
+    let ends: Vec<(f64, f64)> = bounds.iter().map(|b| (b.low, b.high)).collect();
+    let warnings = Differentiable::within(&checked, &options, &fitted, &ends).map_err(fail)?;
+    if !args.quiet {
+        report(&checked.sources, &warnings);
+    }
     let first: Vec<f64> = bounds.iter().map(|b| (b.low + b.high) / 2.0).collect();
     let choice = || args.engine.choice();
     let mut memory = 0;

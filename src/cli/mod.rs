@@ -205,7 +205,15 @@ fn complain(message: impl std::fmt::Display) {
     say(format!("error: {message}"));
 }
 
-/// Writes an artefact to a file, all of it or nothing, or to stdout. A closed pipe is not an error.
+/// Before long work: can a file be written at all?
+fn writable(path: &Path) -> Result<(), Exit> {
+    crate::results::check_writable(path).map_err(|reason| {
+        complain(format!("cannot write `{}`: {reason}", path.display()));
+        Exit::Usage
+    })
+}
+
+/// Writes an artefact to a file, all of it or nothing, or to stdout, which `-` is, too. A closed pipe is not an error.
 fn deliver(text: &str, file: Option<&Path>) -> Exit {
     let written = match file.filter(|path| *path != Path::new("-")) {
         Some(path) => crate::results::replace_file(path, text.as_bytes())

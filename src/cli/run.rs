@@ -2,7 +2,7 @@
 
 use super::progress::{Interrupt, Progress};
 use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings, PrecisionName};
-use super::{Exit, accuracy, complain, deliver, memory, report, say, sweep};
+use super::{Exit, accuracy, complain, deliver, memory, report, say, sweep, writable};
 use crate::codegen::plan::Plan;
 use crate::diag::Diagnostic;
 use crate::driver::{self, Checked, CompileOptions, Draft, Experiment, Made, Ready, Sample};
@@ -279,7 +279,7 @@ pub fn run(args: &Args) -> Exit {
 
 fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     let (output, picture) = destinations(args);
-    writable(args, output.as_deref(), picture.as_deref())?;
+    all_writable(args, output.as_deref(), picture.as_deref())?;
     args.engine.check()?;
     let begin = Instant::now();
     let checked = super::check(&args.file);
@@ -452,7 +452,7 @@ fn wrong(error: impl std::fmt::Display) -> Exit {
 }
 
 /// Before a long run: can the files be written at all?
-fn writable(args: &Args, output: Option<&Path>, picture: Option<&Path>) -> Result<(), Exit> {
+fn all_writable(args: &Args, output: Option<&Path>, picture: Option<&Path>) -> Result<(), Exit> {
     let usage = |message: String| {
         complain(message);
         Exit::Usage
@@ -466,20 +466,17 @@ fn writable(args: &Args, output: Option<&Path>, picture: Option<&Path>) -> Resul
         return Err(usage(format!("results and checkpoint cannot both be written to `{}`", path.display())));
     }
     if let Some(path) = &args.save {
-        let cannot = |reason| usage(format!("cannot write `{}`: {reason}", path.display()));
-        results::check_writable(path).map_err(cannot)?;
+        writable(path)?;
     }
     if let Some(path) = picture {
         ImageFormat::of(path).map_err(|e| usage(e.to_string()))?;
-        let cannot = |reason| usage(format!("cannot write `{}`: {reason}", path.display()));
-        results::check_writable(path).map_err(cannot)?;
+        writable(path)?;
     }
     if let Some(path) = &args.report {
-        let cannot = |reason: &str| usage(format!("cannot write `{}`: {reason}", path.display()));
         if !page::is_page(path) {
-            return Err(cannot("the name of a page must end in .html"));
+            return Err(usage(format!("cannot write `{}`: the name of a page must end in .html", path.display())));
         }
-        results::check_writable(path).map_err(|reason| cannot(&reason))?;
+        writable(path)?;
     }
     let packs = output.is_some_and(|path| matches!(FileFormat::of(path), Ok(FileFormat::Npz)));
     if args.compress && !packs {

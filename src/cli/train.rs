@@ -2,9 +2,8 @@
 
 use super::progress::{Interrupt, spinner};
 use super::settings::{EngineSettings, ModelSettings, PassSettings};
-use super::{Exit, complain, deliver, memory, report, say};
+use super::{Exit, complain, deliver, memory, report, say, writable};
 use crate::diag::Diagnostic;
-use crate::results;
 use crate::train::{Score, Session, Trained, Watcher};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
@@ -66,12 +65,7 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     suited(args)?;
     let output = args.output.clone().or_else(|| (!args.json).then(|| args.file.with_extension("trained.npz")));
     let output = output.map(|path| if path == Path::new("-.trained.npz") { "model.trained.npz".into() } else { path });
-    if let Some(path) = &output {
-        results::check_writable(path).map_err(|reason| {
-            complain(format!("cannot write `{}`: {reason}", path.display()));
-            Exit::Usage
-        })?;
-    }
+    output.as_deref().map_or(Ok(()), writable)?;
     let begin = Instant::now();
     let checked = super::check(&args.file);
     if checked.model.is_none() || !args.quiet {

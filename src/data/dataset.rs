@@ -56,9 +56,7 @@ impl Dataset {
             return Err(wrong(format!("the class of sample {at} is {class}, not a whole number from 0 on")));
         }
         let order = shuffled(samples, seed, u64::MAX);
-        // A share such as 0.29 is a little less than what is meant.
-        let kept = (samples as f64 * test * (1.0 + 4.0 * f64::EPSILON)).floor() as usize;
-        let (test, train) = order.split_at(kept.min(samples - 1));
+        let (test, train) = order.split_at(share(samples, test).min(samples - 1));
         let [mut test, mut train] = [test, train].map(<[usize]>::to_vec);
         test.sort_unstable();
         train.sort_unstable();
@@ -130,6 +128,11 @@ impl Dataset {
     }
 }
 
+/// So many of some samples are a share of them. One such as 0.29 is a little less than what is meant.
+fn share(samples: usize, share: f64) -> usize {
+    (samples as f64 * share * (1.0 + 4.0 * f64::EPSILON)).floor() as usize
+}
+
 /// The numbers below `count` in a random order: sorted by a hash of seed, epoch and number.
 fn shuffled(count: usize, seed: u64, epoch: u64) -> Vec<usize> {
     let key = |at: usize| {
@@ -142,4 +145,16 @@ fn shuffled(count: usize, seed: u64, epoch: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by_cached_key(|&at| key(at));
     order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn shares_are_those_that_are_written() {
+        let wrong = (0..=100).find(|&percent| share(100, f64::from(percent) / 100.0) != percent as usize);
+        assert_eq!(wrong, None);
+        assert_eq!((share(10, 0.25), share(3, 1.0 / 3.0), share(7, 0.0)), (2, 1, 0));
+    }
 }

@@ -165,7 +165,7 @@ impl Differentiable {
         choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
         ways: Ways,
     ) -> Result<Differentiable, Vec<Diagnostic>> {
-        let model = Differentiable::checked(checked, options, fitted, values)?;
+        let (model, _) = Differentiable::checked(checked, options, fitted, values.iter().copied())?;
         for one in fitted {
             let why = if decides_sizes(&model, one) {
                 "says how many cells there are, who is connected, how strongly or when events arrive"
@@ -192,41 +192,37 @@ impl Differentiable {
         }
     }
 
-    /// The model with free parameters of these values, if it takes them.
-    pub fn checked(
+    /// The model with free parameters of these values, if it takes them, and what is probably wrong.
+    fn checked(
         checked: &Checked,
         options: &CompileOptions,
         fitted: &[Fitted],
-        values: &[f64],
-    ) -> Result<Model, Vec<Diagnostic>> {
+        values: impl Iterator<Item = f64>,
+    ) -> Result<(Model, Vec<Diagnostic>), Vec<Diagnostic>> {
         let Some(model) = &checked.model else { return Err(checked.diagnostics.clone()) };
         let mut options = options.clone();
-        let set = fitted.iter().zip(values).map(|(one, &x)| format!("{}={}", one.name, one.shown(x)));
-        options.set.extend(set);
-        Ok(flatten(model, &options)?.0)
+        options.set.extend(fitted.iter().zip(values).map(|(one, x)| format!("{}={}", one.name, one.shown(x))));
+        flatten(model, &options)
     }
 
-    /// What the model demands of its parameters it demands of both ends of where they are free, `[low, high]` in canonical units. Out go warnings.
+    /// What the model demands of its parameters it demands of both bounds, `(low, high)` in canonical units. Out go warnings.
     pub fn within(
         checked: &Checked,
         options: &CompileOptions,
         fitted: &[Fitted],
-        bounds: &[[f64; 2]],
+        bounds: &[(f64, f64)],
     ) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
-        let Some(model) = &checked.model else { return Err(checked.diagnostics.clone()) };
-        let mut warnings: Vec<Diagnostic> = Vec::new();
-        for end in [0, 1] {
-            let mut options = options.clone();
-            options
-                .set
-                .extend(fitted.iter().zip(bounds).map(|(one, ends)| format!("{}={}", one.name, one.shown(ends[end]))));
-            let told = |found: Vec<Diagnostic>| found.into_iter().map(|d| at_a_bound(d, fitted));
-            let (_, found) = flatten(model, &options).map_err(|errors| told(errors).collect::<Vec<_>>())?;
-            let names = |d: &Diagnostic| fitted.iter().any(|one| d.message.contains(&format!("`{}`", one.name)));
-            warnings.extend(told(found).filter(names));
-        }
-        warnings.dedup();
-        Ok(warnings)
+        let told = |found: Vec<Diagnostic>| found.into_iter().filter_map(|d| at_a_bound(d, fitted));
+        let all = |errors: Vec<Diagnostic>| match told(errors.clone()).collect::<Vec<_>>() {
+            // What has nothing to do with the bounds is told as it is.
+            none if none.is_empty() => errors,
+            told => told,
+        };
+        let low =
+            Differentiable::checked(checked, options, fitted, bounds.iter().map(|bounds| bounds.0)).map_err(all)?;
+        let high =
+            Differentiable::checked(checked, options, fitted, bounds.iter().map(|bounds| bounds.1)).map_err(all)?;
+        Ok(told(low.1).chain(told(high.1)).collect())
     }
 
     /// What is known of it.
@@ -613,16 +609,15 @@ fn placed(span: Option<Span>, d: Diagnostic) -> Diagnostic {
     }
 }
 
-/// With the place where it is said that a parameter is free, of which a bound is refused.
-fn at_a_bound(mut d: Diagnostic, fitted: &[Fitted]) -> Diagnostic {
-    let named = |one: &&Fitted| d.message.contains(&format!("`{}`", one.name));
-    let Some(one) = fitted.iter().find(named) else { return d };
+/// With the place where it is said that a parameter is free, if it is a bound of one that this is about.
+fn at_a_bound(mut d: Diagnostic, fitted: &[Fitted]) -> Option<Diagnostic> {
+    let one = fitted.iter().find(|one| d.message.contains(&format!("`{}`", one.name)))?;
     // It is a bound that is set here.
     d.notes.retain(|note| !note.starts_with(SET_FROM_OUTSIDE));
-    match one.span {
+    Some(match one.span {
         Some(span) => d.see(span, format!("a bound of `{}`", one.name)),
         None => d.note(format!("this is a bound of `{}`, which is free", one.name)),
-    }
+    })
 }
 
 /// The parameter that a name, or the end of one, stands for.

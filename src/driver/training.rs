@@ -217,29 +217,10 @@ pub fn frame(model: &Model, train: &Train, frames: usize) -> Result<Option<usize
 
 /// A network that learns.
 pub struct Learner {
-    model: Model,
-    net: Net,
+    own: Prepared,
     runner: Box<dyn Runner>,
-    fitted: Vec<Fitted>,
-    /// Where they stay.
-    ranges: Vec<Range>,
-    moved: Vec<Moved>,
-    /// What learns of edges and cells.
-    numbers: Vec<Numbers>,
-    /// The parameters that learn for each cell; their gradients are behind those of `moved`.
-    cells: Vec<OfCells>,
-    /// How many cells each readout has.
-    outputs: Vec<usize>,
-    /// Of each readout what is read, where cells have several values.
-    picked: Vec<Option<Picked>>,
-    /// Those of `numbers` that live where steps are taken.
+    /// Those of its numbers that live where steps are taken.
     settled: Vec<usize>,
-    /// What cells begin with that follows samples and parameters.
-    followers: Followers,
-    /// How many cells populations have.
-    sizes: Vec<usize>,
-    /// The numbers of files that cells have, by population and file.
-    files: BTreeMap<(usize, u32), Vec<f64>>,
 }
 
 /// The derivatives of a loss.
@@ -268,21 +249,32 @@ fn internal(what: impl std::fmt::Display) -> Vec<Diagnostic> {
 struct Prepared {
     model: Model,
     net: Net,
-    programs: Programs,
     fitted: Vec<Fitted>,
+    /// Where they stay.
     ranges: Vec<Range>,
     moved: Vec<Moved>,
+    /// What learns of edges and cells.
     numbers: Vec<Numbers>,
+    /// The parameters that learn for each cell; their gradients are behind those of `moved`.
     cells: Vec<OfCells>,
+    /// How many cells each readout has.
     outputs: Vec<usize>,
+    /// Of each readout what is read, where cells have several values.
     picked: Vec<Option<Picked>>,
+    /// What cells begin with that follows samples and parameters.
     followers: Followers,
+    /// How many cells populations have.
     sizes: Vec<usize>,
+    /// The numbers of files that cells have, by population and file.
     files: BTreeMap<(usize, u32), Vec<f64>>,
 }
 
 impl Prepared {
-    fn new(checked: &Checked, options: &CompileOptions, lesson: &Lesson) -> Result<Prepared, Vec<Diagnostic>> {
+    fn new(
+        checked: &Checked,
+        options: &CompileOptions,
+        lesson: &Lesson,
+    ) -> Result<(Prepared, Programs), Vec<Diagnostic>> {
         let Some(model) = &checked.model else { return Err(checked.diagnostics.clone()) };
         if lesson.precision == Precision::Bf16 {
             return refused("networks learn in f64 or f32, not in bf16".into());
@@ -385,23 +377,10 @@ impl Prepared {
         }
         net.follow = followers.numbers().into_iter().chain(cells.iter().map(|own| own.begin)).collect();
         let (sizes, files) = (whole.experiment.extent.cells.clone(), whole.files());
-        let prepared = Prepared {
-            model,
-            net,
-            programs,
-            fitted,
-            ranges,
-            moved,
-            numbers,
-            cells,
-            outputs,
-            picked,
-            followers,
-            sizes,
-            files,
-        };
+        let prepared =
+            Prepared { model, net, fitted, ranges, moved, numbers, cells, outputs, picked, followers, sizes, files };
         prepared.matters()?;
-        Ok(prepared)
+        Ok((prepared, programs))
     }
 
     /// Is there anything to learn?
@@ -430,46 +409,15 @@ impl Learner {
         lesson: &Lesson,
         choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
     ) -> Result<Learner, Vec<Diagnostic>> {
-        let prepared = Prepared::new(checked, options, lesson)?;
-        let runner = prepared.programs.runner(&prepared.net, lesson, choice)?;
-        let Prepared {
-            model,
-            net,
-            programs: _,
-            fitted,
-            ranges,
-            moved,
-            numbers,
-            cells,
-            outputs,
-            picked,
-            followers,
-            sizes,
-            files,
-        } = prepared;
-        let settled = Vec::new();
-        Ok(Learner {
-            model,
-            net,
-            runner,
-            fitted,
-            ranges,
-            moved,
-            numbers,
-            cells,
-            outputs,
-            picked,
-            settled,
-            followers,
-            sizes,
-            files,
-        })
+        let (own, programs) = Prepared::new(checked, options, lesson)?;
+        let runner = programs.runner(&own.net, lesson, choice)?;
+        Ok(Learner { own, runner, settled: Vec::new() })
     }
 
     /// What XLA compiles of a lesson: the entry points of both directions, as text.
     #[cfg(feature = "xla")]
     pub fn modules(checked: &Checked, options: &CompileOptions, lesson: &Lesson) -> Result<String, Vec<Diagnostic>> {
-        let Prepared { net, programs, .. } = Prepared::new(checked, options, lesson)?;
+        let (Prepared { net, .. }, programs) = Prepared::new(checked, options, lesson)?;
         let mut text = String::new();
         let kinds = kinds(&net).map_err(cannot)?;
         for (way, kind) in [&programs.forward, &programs.backward].into_iter().zip(kinds) {
@@ -486,32 +434,32 @@ impl Learner {
     /// way back. If that is too little for all steps, they are taken again on the way back, with the same bits, but not on a device. The error says how
     /// many bytes it takes at least.
     pub fn limit(&mut self, budget: f64) -> Result<Room, f64> {
-        self.runner.limit(&self.net, budget)
+        self.runner.limit(&self.own.net, budget)
     }
 
     /// How many steps a trial takes.
     pub fn steps(&self) -> usize {
-        self.net.steps
+        self.own.net.steps
     }
 
     /// How many cells each readout has.
     pub fn outputs(&self) -> &[usize] {
-        &self.outputs
+        &self.own.outputs
     }
 
     /// The key of the model's random numbers.
     pub fn seed(&self) -> u64 {
-        self.model.seed
+        self.own.model.seed
     }
 
     /// The parameters that learn.
     pub fn fitted(&self) -> &[Fitted] {
-        &self.fitted
+        &self.own.fitted
     }
 
     /// Where they stay.
     pub fn ranges(&self) -> &[Range] {
-        &self.ranges
+        &self.own.ranges
     }
 
     /// Lets weights live where steps are taken, if a device takes them and each is the weight of one edge. A function that `update` makes moves
@@ -523,10 +471,10 @@ impl Learner {
             }
             Of::Weights(_) | Of::Delays(_) | Of::Cells(_) => None,
         };
-        let routes: Vec<Settling> = self.numbers.iter().filter_map(settling).collect();
-        let routes = self.runner.settle(&self.net, &routes, lists, update)?;
+        let routes: Vec<Settling> = self.own.numbers.iter().filter_map(settling).collect();
+        let routes = self.runner.settle(&self.own.net, &routes, lists, update)?;
         let is_there = |one: &Numbers| matches!(one.of, Of::Weights(route) if routes.contains(&route));
-        let numbers = self.numbers.iter().enumerate().filter(|(_, one)| is_there(one));
+        let numbers = self.own.numbers.iter().enumerate().filter(|(_, one)| is_there(one));
         self.settled = numbers.map(|(number, _)| number).collect();
         Ok(())
     }
@@ -547,11 +495,11 @@ impl Learner {
         let mut remembered = BTreeMap::new();
         let Some(settled) = self.runner.settled() else { return Ok(remembered) };
         for &number in &self.settled {
-            let one = &self.numbers[number];
+            let one = &self.own.numbers[number];
             let Of::Weights(route) = one.of else { continue };
-            let mut lists = settled.bring_down(&self.net, route)?.into_iter();
+            let mut lists = settled.bring_down(&self.own.net, route)?.into_iter();
             let weights = lists.next().unwrap_or_default();
-            self.net.routes[route].tract.change(|own| {
+            self.own.net.routes[route].tract.change(|own| {
                 own.copy_from_slice(&weights);
                 // The end of a range may be rounded on a device.
                 one.range.hold(own);
@@ -566,8 +514,8 @@ impl Learner {
         let Some(settled) = self.runner.settled() else { return Ok(()) };
         let all = remembered.iter().filter(|(number, _)| self.settled.contains(number));
         for (&number, lists) in all {
-            if let Of::Weights(route) = self.numbers[number].of {
-                settled.bring_up(&self.net, route, lists)?;
+            if let Of::Weights(route) = self.own.numbers[number].of {
+                settled.bring_up(&self.own.net, route, lists)?;
             }
         }
         Ok(())
@@ -576,8 +524,8 @@ impl Learner {
     /// Changes what learns of edges and cells and has not settled, one after the other, in the order of gradients; weights are in the units of their synapses,
     /// delays in ms, parameters in the units that they are written in. What leaves its range is brought back to its end.
     pub fn change(&mut self, mut change: impl FnMut(usize, &mut [f64])) {
-        let dt = self.model.dt;
-        for (at, Numbers { of, same, range, unit, .. }) in self.numbers.iter().enumerate() {
+        let dt = self.own.model.dt;
+        for (at, Numbers { of, same, range, unit, .. }) in self.own.numbers.iter().enumerate() {
             if self.settled.contains(&at) {
                 continue;
             }
@@ -589,21 +537,21 @@ impl Learner {
             };
             match *of {
                 Of::Weights(route) => {
-                    let tract = &mut self.net.routes[route].tract;
+                    let tract = &mut self.own.net.routes[route].tract;
                     tract.change(in_units);
                     if !same.is_empty() {
                         let weights = tract.weights();
-                        same.iter().for_each(|&other| self.net.routes[other].tract.set_weights(&weights));
+                        same.iter().for_each(|&other| self.own.net.routes[other].tract.set_weights(&weights));
                     }
                 }
-                Of::Delays(route) => self.net.routes[route].tract.change_delays(|steps| {
+                Of::Delays(route) => self.own.net.routes[route].tract.change_delays(|steps| {
                     steps.iter_mut().for_each(|steps| *steps *= dt);
                     change(at, steps);
                     steps.iter_mut().for_each(|ms| *ms /= dt);
                 }),
                 Of::Cells(number) => {
-                    in_units(&mut self.cells[number].values);
-                    self.cells[number].tell(&mut self.net);
+                    in_units(&mut self.own.cells[number].values);
+                    self.own.cells[number].tell(&mut self.own.net);
                 }
             }
         }
@@ -612,33 +560,35 @@ impl Learner {
     /// What learns of edges and cells: weights (`a.b.Kick.weight`) and delays in ms (`a.b.Kick.delay`) in the order of the edges: by target, and of each target by
     /// source; of edges that share a kernel its numbers; parameters of cells in canonical units. What has settled is as it was fetched last.
     pub fn learnt(&self) -> Vec<(&str, Vec<f64>)> {
-        let tract = |route: usize| &self.net.routes[route].tract;
+        let tract = |route: usize| &self.own.net.routes[route].tract;
         let values = |one: &Numbers| match one.of {
             Of::Weights(route) => tract(route).weights(),
-            Of::Delays(route) => tract(route).moved_delays().into_iter().map(|steps| steps * self.model.dt).collect(),
-            Of::Cells(number) => self.cells[number].values.clone(),
+            Of::Delays(route) => {
+                tract(route).moved_delays().into_iter().map(|steps| steps * self.own.model.dt).collect()
+            }
+            Of::Cells(number) => self.own.cells[number].values.clone(),
         };
-        self.numbers.iter().map(|one| (one.name.as_str(), values(one))).collect()
+        self.own.numbers.iter().map(|one| (one.name.as_str(), values(one))).collect()
     }
 
     /// Are these, of what [`Learner::learnt`] lists, delays?
     pub fn are_delays(&self, number: usize) -> bool {
-        self.numbers.get(number).is_some_and(|one| matches!(one.of, Of::Delays(_)))
+        self.own.numbers.get(number).is_some_and(|one| matches!(one.of, Of::Delays(_)))
     }
 
     /// Gives what learns of edges and cells values, as [`Learner::learnt`] lists them.
     pub fn set_learnt(&mut self, all: &[Vec<f64>]) {
-        for (one, values) in self.numbers.iter().zip(all) {
-            one.same.iter().for_each(|&other| self.net.routes[other].tract.set_weights(values));
+        for (one, values) in self.own.numbers.iter().zip(all) {
+            one.same.iter().for_each(|&other| self.own.net.routes[other].tract.set_weights(values));
             match one.of {
-                Of::Weights(route) => self.net.routes[route].tract.set_weights(values),
+                Of::Weights(route) => self.own.net.routes[route].tract.set_weights(values),
                 Of::Delays(route) => {
-                    let steps: Vec<f64> = values.iter().map(|ms| ms / self.model.dt).collect();
-                    self.net.routes[route].tract.set_delays(&steps);
+                    let steps: Vec<f64> = values.iter().map(|ms| ms / self.own.model.dt).collect();
+                    self.own.net.routes[route].tract.set_delays(&steps);
                 }
                 Of::Cells(number) => {
-                    self.cells[number].values.clone_from(values);
-                    self.cells[number].tell(&mut self.net);
+                    self.own.cells[number].values.clone_from(values);
+                    self.own.cells[number].tell(&mut self.own.net);
                 }
             }
         }
@@ -646,8 +596,8 @@ impl Learner {
 
     /// Values in the order of gradients, for what has this number in [`Learner::learnt`], in the order of the edges.
     pub fn in_order(&self, number: usize, values: &[f64]) -> Vec<f64> {
-        match self.numbers.get(number).map(|one| one.of) {
-            Some(Of::Weights(route) | Of::Delays(route)) => self.net.routes[route].tract.in_order(values),
+        match self.own.numbers.get(number).map(|one| one.of) {
+            Some(Of::Weights(route) | Of::Delays(route)) => self.own.net.routes[route].tract.in_order(values),
             Some(Of::Cells(_)) => values.to_vec(),
             None => Vec::new(),
         }
@@ -657,13 +607,13 @@ impl Learner {
     /// `input` has values `[frame][trial][cell]`.
     pub fn samples(&mut self, parameters: &[f64], input: &[Vec<f64>]) -> Result<(Vec<Vec<f64>>, u64), EngineError> {
         self.set(parameters, input)?;
-        let moving = self.net.routes.iter_mut().filter(|route| route.tract.is_moving());
+        let moving = self.own.net.routes.iter_mut().filter(|route| route.tract.is_moving());
         let between: Vec<Vec<f64>> = moving.map(|route| route.tract.round_delays()).collect();
-        let found = self.runner.samples(&self.net, input);
-        let moving = self.net.routes.iter_mut().filter(|route| route.tract.is_moving());
+        let found = self.runner.samples(&self.own.net, input);
+        let moving = self.own.net.routes.iter_mut().filter(|route| route.tract.is_moving());
         moving.zip(between).for_each(|(route, delays)| route.tract.set_delays(&delays));
         let (all, spikes) = found?;
-        Ok((picked(&self.picked, &all).into_owned(), spikes))
+        Ok((picked(&self.own.picked, &all).into_owned(), spikes))
     }
 
     /// The loss of all trials and its derivatives; `input` as above; `loss` gets what they read out, for each readout `[sample][trial][cell]`.
@@ -674,7 +624,7 @@ impl Learner {
         loss: &mut dyn FnMut(&[Vec<f64>]) -> Loss,
     ) -> Result<Found, EngineError> {
         self.set(parameters, input)?;
-        let of_picked = &self.picked;
+        let of_picked = &self.own.picked;
         let mut of_all = |all: &[Vec<f64>]| {
             let mut loss = loss(&picked(of_picked, all));
             for (slopes, one) in loss.slopes.iter_mut().zip(of_picked) {
@@ -684,8 +634,9 @@ impl Learner {
             }
             loss
         };
-        let Slopes { loss, mut edges, parameters: of, spikes } = self.runner.slopes(&self.net, input, &mut of_all)?;
-        let dt = self.model.dt;
+        let Slopes { loss, mut edges, parameters: of, spikes } =
+            self.runner.slopes(&self.own.net, input, &mut of_all)?;
+        let dt = self.own.model.dt;
         let slopes = |one: &Numbers| match one.of {
             Of::Weights(route) => {
                 let mut all = std::mem::take(&mut edges[route].weights);
@@ -698,24 +649,24 @@ impl Learner {
             Of::Delays(route) => edges[route].delays.iter().map(|per_step| per_step / dt).collect(),
             Of::Cells(number) => {
                 // What every trial contributes.
-                let (values, cells) = (&of[self.moved.len() + number], self.cells[number].values.len());
+                let (values, cells) = (&of[self.own.moved.len() + number], self.own.cells[number].values.len());
                 let of_cell = |cell: usize| values.iter().skip(cell).step_by(cells).sum::<f64>() * one.unit;
                 (0..cells).map(of_cell).collect()
             }
         };
-        let edges = self.numbers.iter().map(slopes).collect();
+        let edges = self.own.numbers.iter().map(slopes).collect();
         let totals: Vec<f64> = of.iter().map(|values| values.iter().sum()).collect();
-        let parameters = super::gradient::chained(&self.model, &self.moved, &totals, self.fitted.len())?;
+        let parameters = super::gradient::chained(&self.own.model, &self.own.moved, &totals, self.own.fitted.len())?;
         Ok(Found { loss, edges, parameters, spikes })
     }
 
     /// Gives parameters that learn values, and what cells begin with that follows them and what samples give.
     fn set(&mut self, values: &[f64], input: &[Vec<f64>]) -> Result<(), EngineError> {
         let runner = &mut self.runner;
-        super::gradient::set(&mut self.model, &self.fitted, &self.moved, values, &mut |moved, x| {
+        super::gradient::set(&mut self.own.model, &self.own.fitted, &self.own.moved, values, &mut |moved, x| {
             runner.set_uniform(moved.forward, moved.back, x)
         })?;
-        self.followers.bring(&self.model, input, &mut self.net)
+        self.own.followers.bring(&self.own.model, input, &mut self.own.net)
     }
 }
 

@@ -71,24 +71,17 @@ fn wrong_sweep(flat: &Model, checked: &Checked) -> Vec<Diagnostic> {
 fn wrong_fit(checked: &Checked, fit: &Fit) -> Vec<Diagnostic> {
     let names: Vec<_> = fit.free.iter().map(|free| (free.name.clone(), free.span)).collect();
     let options = CompileOptions::default();
-    match Differentiable::parameters(checked, &options, &names) {
-        Ok(fitted) => {
-            let bounds: Result<Vec<[f64; 2]>, Diagnostic> = fit
-                .free
-                .iter()
-                .zip(&fitted)
-                .map(|(free, one)| one.range(free).map(|(low, high)| [low, high]))
-                .collect();
-            match bounds {
-                Ok(bounds) => {
-                    Differentiable::within(checked, &options, &fitted, &bounds).unwrap_or_else(|errors| errors)
-                }
-                // All that are wrong, not the first.
-                Err(_) => fit.free.iter().zip(&fitted).filter_map(|(free, one)| one.range(free).err()).collect(),
-            }
-        }
-        Err(errors) => errors,
+    let fitted = match Differentiable::parameters(checked, &options, &names) {
+        Ok(fitted) => fitted,
+        Err(errors) => return errors,
+    };
+    let ranges = fit.free.iter().zip(&fitted).map(|(free, one)| one.range(free));
+    let (mut bounds, mut errors) = (Vec::new(), Vec::new());
+    ranges.for_each(|range| range.map_or_else(|d| errors.push(d), |range| bounds.push(range)));
+    if errors.is_empty() {
+        errors = Differentiable::within(checked, &options, &fitted, &bounds).unwrap_or_else(|errors| errors);
     }
+    errors
 }
 
 /// What a `fit` block compares with that a run does not record.

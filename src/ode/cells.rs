@@ -122,7 +122,8 @@ pub fn least(model: &Model, root: NodeId) -> f64 {
     bounds(model, root).0
 }
 
-/// Is it sure that all cells have finite values: are they made of finite numbers without quotients, powers and functions?
+/// Is it sure that all cells have finite values, as long as they are no larger than numbers can be: are they made of finite numbers without quotients by what
+/// may be 0, powers, roots and logarithms?
 pub fn is_finite(model: &Model, root: NodeId) -> bool {
     let is_known = |n: NodeId| matches!(evaluate(model, n), Ok(Value::Real(x)) if x.is_finite() && x != 0.0);
     model.graph.reachable([root]).into_iter().all(|id| match model.graph.node(id) {
@@ -130,7 +131,9 @@ pub fn is_finite(model: &Model, root: NodeId) -> bool {
         Node::Param(p) => is_known(model.param(p).value) || is_finite(model, model.param(p).value),
         Node::Binary(BinaryOp::Div, _, b) => is_known(b),
         Node::Binary(BinaryOp::Pow, ..) => false,
-        Node::Unary(op, _) => matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Not),
+        Node::Unary(op, _) => {
+            matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Not | UnaryOp::Exp)
+        }
         _ => true,
     })
 }

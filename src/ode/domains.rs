@@ -143,6 +143,9 @@ fn outside(model: &Model, range: &CellRange) -> Option<Diagnostic> {
 /// So many edges of a projection are looked at: a draw that is outside now and then is outside among them.
 const EDGES: usize = 100_000;
 
+/// And so many where a single one may be infinite: a quotient by a distance of 0.
+const MOST: usize = 10_000_000;
+
 /// What is wrong with values that differ from cell to cell: `sizes` are the numbers of each population's cells, `data` gives the numbers of a file
 /// for the cells of a population.
 pub fn per_cell(model: &Model, sizes: &[usize], data: &dyn Fn(usize, u32) -> Option<Vec<f64>>) -> Vec<Diagnostic> {
@@ -185,9 +188,8 @@ pub fn per_edge(
     let mut found = Diagnostics::default();
     for demand in model.demands.iter().filter(|demand| demand.whose == Whose::Edges(projection)) {
         // What draws within limits cannot be below them, and is not drawn to see that.
-        let finite = cells::is_finite(model, demand.value);
         let never = match demand.domain {
-            Domain::Finite => finite,
+            Domain::Finite => cells::is_finite(model, demand.value),
             Domain::NotNegative => cells::least(model, demand.value) >= 0.0,
             _ => false,
         };
@@ -195,8 +197,8 @@ pub fn per_edge(
             continue;
         }
         // A quotient may be infinite on a single one.
-        let looked_at = if demand.domain == Domain::Finite { edges } else { edges.min(EDGES) };
-        let Some(values) = cells::values(model, demand.value, None, looked_at, data) else { continue };
+        let most = if demand.domain == Domain::Finite { MOST } else { EDGES };
+        let Some(values) = cells::values(model, demand.value, None, edges.min(most), data) else { continue };
         // The demand names the projection.
         let whose = |first: usize| format!("edge {first}");
         if let Some(wrong) = of_many(model, demand, &values, "edge", whose) {

@@ -351,6 +351,9 @@ fn a_rate_is_spikes_per_second_and_cell() {
     assert_eq!(chosen.rates().len(), 200);
     let short = Rate::new(&train, (0.0, 0.5), None, &[]).expect("a bin is chosen");
     assert_eq!(short.rates(), [1000.0]);
+    // A spike where a window begins is one of the time before.
+    let window = Rate::new(&train, (10.0, 30.0), Some(10.0), &[]).expect("a bin that fits");
+    assert_eq!(window.rates(), [0.0, 50.0]);
     // Those of chosen cells alone.
     let of = |cells: &[u64]| Rate::new(&train, (0.0, 20.0), Some(10.0), cells).expect("a rate").rates().to_vec();
     assert_eq!((of(&[0]), of(&[1]), of(&[0, 1, 7])), (vec![400.0, 0.0], vec![0.0, 0.0], vec![200.0, 0.0]));

@@ -457,3 +457,85 @@ fn traces_have_the_units_and_times_that_they_say() {
     let refused = fit();
     assert!(refused.code != 0 && refused.err.contains("has a current"), "{}", refused.err);
 }
+
+#[test]
+fn results_and_artefacts_go_where_they_are_sent() {
+    let text = "cell C { state v: mV = 1 mV; v' = -v / 8 ms } network main { population c: C }
+        run { duration = 1 ms; dt = 0.1 ms; record c.v }";
+    let here = folder(&[("net.v1.neuro", text), ("net.v2.neuro", text)]);
+    for name in ["net.v1", "net.v2"] {
+        let done = neuroc(&here, &["run", &format!("{name}.neuro"), "--engine", "interp"]);
+        assert!(done.code == 0 && here.path().join(format!("{name}.npz")).exists(), "{}", done.err);
+    }
+    let emitted = neuroc(&here, &["emit", "net.v1.neuro", "--stage", "ir", "-o", "-"]);
+    assert!(emitted.out.contains("fn step") && !here.path().join("-").exists(), "{}", emitted.err);
+    let nowhere = neuroc(&here, &["fit", "net.v1.neuro", "-o", "nowhere/x.set"]);
+    assert!(nowhere.code == 2 && nowhere.err.contains("the directory `nowhere` does not exist"), "{}", nowhere.err);
+    let nowhere = neuroc(&here, &["train", "net.v1.neuro", "-o", "nowhere/x.npz"]);
+    assert!(nowhere.code == 2 && nowhere.err.contains("the directory `nowhere` does not exist"), "{}", nowhere.err);
+}
+
+#[test]
+fn bounds_and_goals_of_fits_are_possible() {
+    let text = "channel L { param gbar = 0.2 mS/cm2; current i = gbar * (v + 60 mV) }
+        cell C { compartment s { cm = 1 uF/cm2; v_init = -70 mV; insert L }
+            spike when s.v crosses 0 mV }
+        network main { population c: C }
+        run { duration = 10 ms; dt = 0.05 ms; record c.s.v every 0.5 ms; record spikes of c }
+        fit { free L.gbar = 0.05 .. 1 mS/cm2
+            target mean(c.s.v) = -65 mV within 1 mV }";
+    let said = |from: &str, to: &str, command: &str| {
+        let here = folder(&[("m.neuro", &text.replace(from, to))]);
+        let done = neuroc(&here, &[command, "m.neuro"]);
+        (done.code, done.err)
+    };
+    assert_eq!(said("", "", "check"), (0, String::new()));
+    // The bound is named, where it stands.
+    let (code, err) = said("free L.gbar = 0.05 .. 1 mS/cm2", "free s.cm = -1 .. 2 uF/cm2", "check");
+    assert!(
+        code == 1 && err.contains("a bound of `c.s.cm`") && err.contains("free s.cm = -1 ..") && !err.contains("--set"),
+        "{err}"
+    );
+    let (code, err) = said("0.05 .. 1", "-1 .. 1", "check");
+    assert!(code == 0 && err.contains("NU0402") && err.contains("a bound of `c.s.L.gbar`"), "{err}");
+    for (goal, expected) in [
+        ("spike_count(c) = -3", "`spike_count(c)` is not negative"),
+        ("first_spike(c) = 30 ms", "`first_spike(c)` is a time within the run"),
+    ] {
+        let (code, err) = said("mean(c.s.v) = -65 mV within 1 mV", goal, "fit");
+        assert!(code == 1 && err.contains(expected), "{err}");
+    }
+}
+
+/// Gradients of more parameters than few go back, where the engine can; natively it cannot through junctions between dendrites. Places have the names that
+/// the file gives them, also in settings.
+#[test]
+fn places_have_their_names_and_gradients_their_ways() {
+    let text = "use std.synapses.{ExpCond}
+        channel L { param gbar = 0.2 mS/cm2; param erev = -60 mV; current i = gbar * (v - erev) }
+        cell P { section a { length = 50 um; diam = 5 um; compartments = 1 }
+            section b { from a(1); length = 100 um; diam = 2 um; compartments = 2 }
+            region all { ra = 150 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert L } }
+        junction Gap { param g = 1 nS; current i = g * dv }
+        network main { population p: P
+            population q: P
+            drive p.b(0.9) via ExpCond from times(1 ms) { weight = 1 nS }
+            connect p.b(0.9) -- q.b(0.9) via Gap { rule = all_to_all } }
+        run { duration = 5 ms; dt = 0.05 ms; method = cnexp; record q.a(0.5).v every 0.5 ms }
+        fit { free Gap.g = 0.1 .. 10 nS, p.all.ra = 50 .. 300 ohm*cm, p.all.cm = 0.5 .. 2 uF/cm2, p.all.L.gbar = 0.05 .. 1 mS/cm2
+            free q.all.L.gbar = 0.05 .. 1 mS/cm2, p.all.L.erev = -80 .. -40 mV, q.all.L.erev = -80 .. -40 mV
+            iterations = 1
+            target q.a(0.5).v = \"q.csv\" }";
+    let here = folder(&[("m.neuro", text)]);
+    let run =
+        |set: &str| neuroc(&here, &["run", "m.neuro", "--engine", "interp", "--set", set, "-o", "q.csv", "--quiet"]);
+    for place in ["0.9", "0.75", "0.6"] {
+        let done = run(&format!("p.b({place}).ExpCond.tau=3ms"));
+        assert_eq!(done.code, 0, "{}", done.err);
+    }
+    let unknown = run("p.b(0.9).ExpCond.tua=3ms");
+    assert!(unknown.code == 2 || unknown.code == 1, "{}", unknown.err);
+    assert!(unknown.err.contains("did you mean") && !unknown.err.contains("`5)."), "{}", unknown.err);
+    let fit = neuroc(&here, &["fit", "m.neuro", "-o", "x.set"]);
+    assert!(fit.code == 0 && fit.err.contains("gradients go forward with the run"), "{}", fit.err);
+}

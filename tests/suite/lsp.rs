@@ -799,6 +799,12 @@ fn a_session_over_pipes() {
     assert!(late.is_err_and(|why| why.contains("shut down")));
     session.notify("exit", Value::Null);
     assert!(session.child.wait().unwrap().success());
+    // Who ends without a word before is told so by the exit code.
+    let mut rude = Session::new();
+    rude.request("initialize", json!({ "capabilities": {} })).unwrap();
+    rude.notify("initialized", json!({}));
+    rude.notify("exit", Value::Null);
+    assert_eq!(rude.child.wait().unwrap().code(), Some(1));
 }
 
 /// The words of the grammar, by their rules.

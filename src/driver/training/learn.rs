@@ -94,24 +94,24 @@ impl OfCells {
 impl Learner {
     /// What is wrong with what has been learnt: values that a run refuses. `parameters` are as in [`Learner::gradient`].
     pub fn outside(&self, parameters: &[f64]) -> Vec<Diagnostic> {
-        let mut model = self.model.clone();
-        for (one, &x) in self.fitted.iter().zip(parameters) {
+        let mut model = self.own.model.clone();
+        for (one, &x) in self.own.fitted.iter().zip(parameters) {
             model.params[one.param.0 as usize].value = model.graph.number(x, one.dim);
         }
         // What each cell has is like the numbers of a file.
         let files = model.data.len() as u32;
-        for (one, file) in self.cells.iter().zip(files..) {
+        for (one, file) in self.own.cells.iter().zip(files..) {
             model.params[one.param.0 as usize].value = model.graph.add(Node::Data(file));
         }
         let numbers = |population: usize, file: u32| match file.checked_sub(files) {
-            Some(number) => self.cells.get(number as usize).map(|one| one.values.clone()),
-            None => self.files.get(&(population, file)).cloned(),
+            Some(number) => self.own.cells.get(number as usize).map(|one| one.values.clone()),
+            None => self.own.files.get(&(population, file)).cloned(),
         };
         let mut found = ode::domains::uniform(&model);
-        found.extend(ode::domains::per_cell(&model, &self.sizes, &numbers));
-        for one in &self.numbers {
+        found.extend(ode::domains::per_cell(&model, &self.own.sizes, &numbers));
+        for one in &self.own.numbers {
             if let Of::Weights(route) = one.of {
-                found.extend(ode::domains::of_weights(&model, route, &self.net.routes[route].tract.weights()));
+                found.extend(ode::domains::of_weights(&model, route, &self.own.net.routes[route].tract.weights()));
             }
         }
         found.retain(Diagnostic::is_error);

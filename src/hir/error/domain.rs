@@ -19,7 +19,7 @@ impl<T> Demand<T> {
         };
         if self.domain == Domain::Finite {
             let message = format!("`{what}`{of} is {}", if x.is_nan() { "not a number" } else { "infinite" });
-            return set_to(Diagnostic::new(Code::BadValue, self.span, message, "a finite number is needed"));
+            return set_to(Diagnostic::new(Code::BadValue, self.span, message, self.why));
         }
         let message = match (self.code, self.domain) {
             (Code::GateRange, _) if what.ends_with(".inf") => format!("`{what}`{of} is {value}, outside [0, 1]"),
@@ -30,15 +30,7 @@ impl<T> Demand<T> {
             (_, Domain::StepAtLeast | Domain::StepOrNone) => {
                 format!("`{what}`{of} is {value}, less than the time step")
             }
-            (
-                _,
-                Domain::AboveZero
-                | Domain::NotNegative
-                | Domain::Finite
-                | Domain::Fraction
-                | Domain::Count
-                | Domain::WithinLimits,
-            ) => format!("`{what}`{of} is {value}"),
+            _ => format!("`{what}`{of} is {value}"),
         };
         let d = set_to(Diagnostic::new(self.code, self.span, message, self.why));
         match (self.code, self.domain) {
@@ -62,15 +54,7 @@ impl<T> Demand<T> {
                 d.help("every value would be drawn once only: make `every` longer, or `dt` shorter")
             }
             (_, Domain::Whole) => d.help("set all of them, or none to begin in the steady state"),
-            (
-                _,
-                Domain::AboveZero
-                | Domain::NotNegative
-                | Domain::Finite
-                | Domain::Fraction
-                | Domain::Count
-                | Domain::WithinLimits,
-            ) => d,
+            _ => d,
         }
     }
 
