@@ -3,7 +3,7 @@
 #[cfg(feature = "xla")]
 use super::settings::DeviceName;
 use super::settings::{ModelSettings, PassSettings, PrecisionName};
-use super::{Exit, accuracy, complain, report, say};
+use super::{Exit, accuracy, complain, misused, report, say};
 #[cfg(feature = "xla")]
 use crate::artefact::File;
 #[cfg(feature = "xla")]
@@ -13,7 +13,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::driver::{self, Experiment};
 #[cfg(feature = "xla")]
 use crate::engine::EngineError;
-use crate::engine::rustc;
+use crate::engine::rustc::{self, CompileOptions as RustcOptions};
 use crate::passes::Backend;
 #[cfg(feature = "xla")]
 use crate::pjrt::Plugin;
@@ -91,7 +91,7 @@ pub fn run(args: &Args) -> Exit {
     let checked = super::check(&args.file);
     report(&checked.sources, &checked.diagnostics);
     if checked.model.is_none() {
-        return Exit::Model;
+        return Exit::of(&checked.diagnostics);
     }
     let fail = |errors: &[Diagnostic]| {
         report(&checked.sources, errors);
@@ -143,7 +143,16 @@ pub fn run(args: &Args) -> Exit {
     };
     let written = match args.emit {
         Artefact::Crate => write(&args.output, &files),
-        Artefact::Cdylib => library(args, &name, &files),
+        Artefact::Cdylib => {
+            let options = RustcOptions { cache: args.cache.clone(), ..RustcOptions::default() };
+            match rustc::compile(&files, &options) {
+                Ok(compiled) => library(args, &name, &files, &compiled.library),
+                Err(error) => {
+                    complain(error);
+                    return Exit::Model;
+                }
+            }
+        }
         #[cfg(feature = "xla")]
         Artefact::Stablehlo => Ok(()), // written above
     };
@@ -156,10 +165,7 @@ fn finish(args: &Args, written: Result<(), String>) -> Exit {
             say(format!("wrote {}", args.output.display()));
             Exit::Fine
         }
-        Err(message) => {
-            complain(message);
-            Exit::Model
-        }
+        Err(message) => misused(message),
     }
 }
 
@@ -238,11 +244,8 @@ fn modules(args: &Args, experiment: &Experiment, plan: &Plan) -> Exit {
 }
 
 /// The library and its header.
-fn library(args: &Args, name: &str, files: &[SourceFile]) -> Result<(), String> {
-    let options = rustc::CompileOptions { cache: args.cache.clone(), ..rustc::CompileOptions::default() };
-    let compiled = rustc::compile(files, &options).map_err(|e| e.to_string())?;
-    let bytes =
-        fs::read(&compiled.library).map_err(|e| format!("cannot read `{}`: {e}", compiled.library.display()))?;
+fn library(args: &Args, name: &str, files: &[SourceFile], compiled: &Path) -> Result<(), String> {
+    let bytes = fs::read(compiled).map_err(|e| format!("cannot read `{}`: {e}", compiled.display()))?;
     let file = format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let header = format!("include/{name}.h");
     let own = format!("{name}.h");

@@ -40,9 +40,7 @@ pub fn run(args: &Args) -> Exit {
                 written = if written == Exit::Fine { done } else { written };
             }
         }
-        if checked.diagnostics.iter().any(diag::Diagnostic::is_error) {
-            exit = Exit::Model;
-        }
+        exit = exit.and(Exit::of(&checked.diagnostics));
     }
     if exit == Exit::Fine { written } else { exit }
 }

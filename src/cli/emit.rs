@@ -86,7 +86,7 @@ pub fn run(args: &Args) -> Exit {
         }
         Err(errors) => {
             report(&checked.sources, &errors);
-            if checked.model.is_some() { Exit::of(&errors) } else { Exit::Model }
+            Exit::of(&errors)
         }
     }
 }

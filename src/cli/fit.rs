@@ -122,7 +122,7 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     if checked.model.is_none() || !args.quiet {
         report(&checked.sources, &checked.diagnostics);
     }
-    let Some(model) = &checked.model else { return Err(Exit::Model) };
+    let Some(model) = &checked.model else { return Err(Exit::of(&checked.diagnostics)) };
     let asked = Asked::new(args, model.fit.as_ref())?;
     let fail = |errors: Vec<Diagnostic>| {
         report(&checked.sources, &errors);

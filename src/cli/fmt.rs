@@ -1,6 +1,6 @@
 //! `neuroc fmt`.
 
-use super::{Exit, complain, deliver, report, say};
+use super::{Exit, deliver, misused, report, say};
 use crate::diag::Diagnostics;
 use crate::source::SourceMap;
 use crate::syntax;
@@ -42,8 +42,7 @@ pub fn run(args: &Args) -> Exit {
                 }
             },
             Err(error) => {
-                complain(format!("cannot read `{name}`: {error}"));
-                exit = Exit::Model;
+                exit = exit.and(misused(format!("cannot read `{name}`: {error}")));
                 continue;
             }
         };
@@ -56,9 +55,7 @@ pub fn run(args: &Args) -> Exit {
                 exit = Exit::Model;
             }
             Some(formatted) if standard && !args.check => {
-                if deliver(&formatted, None) != Exit::Fine {
-                    exit = Exit::Model;
-                }
+                exit = exit.and(deliver(&formatted, None));
             }
             Some(formatted) if formatted == text => {}
             Some(_) if args.check => {
@@ -67,8 +64,7 @@ pub fn run(args: &Args) -> Exit {
             }
             Some(formatted) => {
                 if let Err(error) = crate::results::replace_file(path, formatted.as_bytes()) {
-                    complain(format!("cannot write `{name}`: {error}"));
-                    exit = Exit::Model;
+                    exit = exit.and(misused(format!("cannot write `{name}`: {error}")));
                 }
             }
         }

@@ -42,9 +42,9 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Fine.
     Fine,
-    /// The model (or data, or the machine) is at fault; it has been said.
+    /// The model (or its data, or the machine) is at fault; it has been said.
     Model,
-    /// The command line is at fault; it has been said.
+    /// The command line is at fault, also where a file that it names is not there or not what it should be; it has been said.
     Usage,
     /// The compiler is at fault; it has been said.
     Bug,
@@ -53,16 +53,20 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// After errors found behind the check of the model. A wrong value has a place in the model; where it has none, it was
-    /// given on the command line.
-    fn of(errors: &[Diagnostic]) -> Exit {
+    /// After these messages. A wrong value or a file that is not there has a place in the model; where it has none, it was given
+    /// on the command line.
+    fn of(messages: &[Diagnostic]) -> Exit {
         use diag::Code::{
-            AmbiguousParameter, BadValue, DimensionMismatch, DuplicateKey, UnknownParameter, UnknownUnit,
+            AmbiguousParameter, BadValue, CannotRead, DimensionMismatch, DuplicateKey, UnknownParameter, UnknownUnit,
         };
-        let values = [UnknownParameter, AmbiguousParameter, BadValue, DimensionMismatch, DuplicateKey, UnknownUnit];
-        if errors.iter().any(|d| d.code == diag::Code::Internal) {
+        let given =
+            [UnknownParameter, AmbiguousParameter, BadValue, CannotRead, DimensionMismatch, DuplicateKey, UnknownUnit];
+        let mut errors = messages.iter().filter(|d| d.is_error()).peekable();
+        if errors.peek().is_none() {
+            Exit::Fine
+        } else if errors.clone().any(|d| d.code == diag::Code::Internal) {
             Exit::Bug
-        } else if errors.iter().all(|d| d.labels.is_empty() && values.contains(&d.code)) {
+        } else if errors.all(|d| d.labels.is_empty() && given.contains(&d.code)) {
             Exit::Usage
         } else {
             Exit::Model
@@ -71,6 +75,11 @@ impl Exit {
 }
 
 impl Exit {
+    /// Of two files: a wrong model is told before a name that leads to none.
+    fn and(self, next: Exit) -> Exit {
+        if self == Exit::Fine || next == Exit::Model { next } else { self }
+    }
+
     /// The exit code.
     pub fn code(self) -> u8 {
         match self {
@@ -205,17 +214,25 @@ fn complain(message: impl std::fmt::Display) {
     say(format!("error: {message}"));
 }
 
+/// Says what is wrong with what the command line asks for.
+fn misused(error: impl std::fmt::Display) -> Exit {
+    complain(error);
+    Exit::Usage
+}
+
 /// Before long work: can a file be written at all?
 fn writable(path: &Path) -> Result<(), Exit> {
-    crate::results::check_writable(path).map_err(|reason| {
-        complain(format!("cannot write `{}`: {reason}", path.display()));
-        Exit::Usage
-    })
+    crate::results::check_writable(path)
+        .map_err(|reason| misused(format!("cannot write `{}`: {reason}", path.display())))
 }
 
 /// Writes an artefact to a file, all of it or nothing, or to stdout, which `-` is, too. A closed pipe is not an error.
 fn deliver(text: &str, file: Option<&Path>) -> Exit {
-    let written = match file.filter(|path| *path != Path::new("-")) {
+    let file = file.filter(|path| *path != Path::new("-"));
+    if let Some(Err(exit)) = file.map(writable) {
+        return exit;
+    }
+    let written = match file {
         Some(path) => crate::results::replace_file(path, text.as_bytes())
             .map_err(|reason| format!("cannot write `{}`: {reason}", path.display())),
         None => match std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush()) {

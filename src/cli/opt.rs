@@ -1,6 +1,6 @@
 //! `neuroc opt`.
 
-use super::{Exit, complain, deliver};
+use super::{Exit, complain, deliver, misused};
 use crate::passes::{self, Options, PassError};
 use crate::step;
 use std::path::PathBuf;
@@ -35,8 +35,7 @@ pub fn run(args: &Args) -> Exit {
     let text = match read {
         Ok(text) => text,
         Err(error) => {
-            complain(format!("cannot read `{name}`: {error}"));
-            return Exit::Model;
+            return misused(format!("cannot read `{name}`: {error}"));
         }
     };
     let program = match step::parse(&text) {

@@ -2,7 +2,7 @@
 
 mod cell;
 
-use super::{Exit, complain, say};
+use super::{Exit, complain, misused, say, writable};
 use crate::plot::{self, PlotError, PlotKind, PlotOptions};
 use crate::report::{self, About, Thinned};
 use crate::results::{Found, Reading};
@@ -117,10 +117,7 @@ pub fn run(args: &Args) -> Exit {
     };
     let result = match Found::read(file, &reading) {
         Ok(result) => result,
-        Err(error) => {
-            complain(error);
-            return Exit::Model;
-        }
+        Err(error) => return misused(error),
     };
     let defaults = PlotOptions::default();
     let window = match (args.from, args.to) {
@@ -149,12 +146,15 @@ pub fn run(args: &Args) -> Exit {
         ..defaults
     };
     let path = args.output.clone().unwrap_or_else(|| file.with_extension("svg"));
-    drawn(plot::draw_found(&result, &path, &options), &path)
+    drawn(&path, || plot::draw_found(&result, &path, &options))
 }
 
-/// Says what became of a drawing.
-fn drawn(drawn: Result<(), PlotError>, path: &Path) -> Exit {
-    match drawn {
+/// Draws, and says what became of it.
+fn drawn(path: &Path, draw: impl FnOnce() -> Result<(), PlotError>) -> Exit {
+    if let Err(exit) = writable(path) {
+        return exit;
+    }
+    match draw() {
         Ok(()) => {
             say(format!("drew {}", path.display()));
             Exit::Fine
@@ -194,10 +194,7 @@ fn page(args: &Args, file: &Path, path: &Path) -> Exit {
             say(format!("wrote {}", path.display()));
             Exit::Fine
         }
-        Err(message) => {
-            complain(message);
-            Exit::Model
-        }
+        Err(message) => misused(message),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::progress::{Interrupt, Progress};
 use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings, PrecisionName};
-use super::{Exit, accuracy, complain, deliver, memory, report, say, sweep, writable};
+use super::{Exit, accuracy, complain, deliver, memory, misused, report, say, sweep, writable};
 use crate::codegen::plan::Plan;
 use crate::diag::Diagnostic;
 use crate::driver::{self, Checked, CompileOptions, Draft, Experiment, Made, Ready, Sample};
@@ -139,7 +139,7 @@ fn prepared(
         Exit::of(&errors)
     };
     if checked.model.is_none() {
-        return Err(Exit::Model);
+        return Err(Exit::of(&checked.diagnostics));
     }
     let options = settings.options(opt, engine.precision(), engine.engine.backend())?;
     let mut options = CompileOptions { keep_all: more.keep_all, seed: options.seed.or(more.seed), ..options };
@@ -188,7 +188,7 @@ fn prepared(
 
 /// A sample that cells are to be shown. What is wrong with it has been said.
 fn sampled(checked: &Checked, options: &CompileOptions, number: usize) -> Result<Sample, Exit> {
-    let Some(model) = &checked.model else { return Err(Exit::Model) };
+    let Some(model) = &checked.model else { return Err(Exit::of(&checked.diagnostics)) };
     let usage = |message: String| {
         complain(message);
         Err(Exit::Usage)
@@ -291,7 +291,7 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
         }
         return sweep::run(args, &checked, &sweeps, output, picture);
     }
-    let loaded = args.load.as_deref().map(|path| Checkpoint::read(path).map_err(wrong)).transpose()?;
+    let loaded = args.load.as_deref().map(|path| Checkpoint::read(path).map_err(misused)).transpose()?;
     let more = More {
         memory: args.memory,
         // A checkpoint has all states: another engine may keep others.
@@ -305,12 +305,12 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
         say(format!("sample {number} {kept} and has the class {}", sample.class));
     }
     if p.experiment.is_adaptive() && (args.save.is_some() || args.load.is_some()) {
-        return Err(wrong(
+        return Err(misused(
             "a run with adaptive steps begins at its beginning and is not saved: leave out `--load` and `--save`",
         ));
     }
     if let (Some(path), Err(why)) = (&args.save, simulate::past(p.experiment.program(), p.ready.engine.as_ref())) {
-        return Err(wrong(format!("cannot save `{}`: {why}", path.display())));
+        return Err(misused(format!("cannot save `{}`: {why}", path.display())));
     }
     let start = match (&args.load, &loaded) {
         (Some(path), Some(state)) => {
@@ -322,7 +322,7 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
                 ));
                 return Err(Exit::Usage);
             }
-            let why = |why| wrong(format!("cannot go on from `{}`: {why}", path.display()));
+            let why = |why| misused(format!("cannot go on from `{}`: {why}", path.display()));
             p.experiment.start(state).map_err(why)?
         }
         _ => Start::default(),
@@ -453,34 +453,30 @@ fn wrong(error: impl std::fmt::Display) -> Exit {
 
 /// Before a long run: can the files be written at all?
 fn all_writable(args: &Args, output: Option<&Path>, picture: Option<&Path>) -> Result<(), Exit> {
-    let usage = |message: String| {
-        complain(message);
-        Exit::Usage
-    };
     if let Some(path) = output {
-        results::check_destination(path).map_err(|e| usage(e.to_string()))?;
+        results::check_destination(path).map_err(misused)?;
     }
     if let (Some(path), Some(output)) = (&args.save, output)
         && path == output
     {
-        return Err(usage(format!("results and checkpoint cannot both be written to `{}`", path.display())));
+        return Err(misused(format!("results and checkpoint cannot both be written to `{}`", path.display())));
     }
     if let Some(path) = &args.save {
         writable(path)?;
     }
     if let Some(path) = picture {
-        ImageFormat::of(path).map_err(|e| usage(e.to_string()))?;
+        ImageFormat::of(path).map_err(misused)?;
         writable(path)?;
     }
     if let Some(path) = &args.report {
         if !page::is_page(path) {
-            return Err(usage(format!("cannot write `{}`: the name of a page must end in .html", path.display())));
+            return Err(misused(format!("cannot write `{}`: the name of a page must end in .html", path.display())));
         }
         writable(path)?;
     }
     let packs = output.is_some_and(|path| matches!(FileFormat::of(path), Ok(FileFormat::Npz)));
     if args.compress && !packs {
-        return Err(usage("`--compress` is for an .npz file (`-o out.npz`)".into()));
+        return Err(misused("`--compress` is for an .npz file (`-o out.npz`)"));
     }
     Ok(())
 }

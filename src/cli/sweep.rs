@@ -73,7 +73,7 @@ pub fn run(
     if checked.model.is_none() || !args.quiet {
         report(&checked.sources, &checked.diagnostics);
     }
-    let Some(model) = &checked.model else { return Err(Exit::Model) };
+    let Some(model) = &checked.model else { return Err(Exit::of(&checked.diagnostics)) };
     let fail = |errors: Vec<Diagnostic>| {
         report(&checked.sources, &errors);
         Exit::of(&errors)

@@ -216,7 +216,7 @@ fn a_run_goes_on_on_xla() {
     let folder = holding(&EVENTS.lines().filter(|line| !remembers(line)).collect::<Vec<_>>().join("\n"));
     let output = neuroc(folder.path(), &["--engine", "xla", "-o", "a.npz", "--save", "s.npz"]);
     let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(
         said.contains("spikes on their way are not kept") && said.contains("`--engine native` keeps them"),
         "{said}"
@@ -266,7 +266,7 @@ fn what_cannot_go_on_is_told() {
     fine(at, INTERP, &["-o", "a.npz", "--duration", "4.95ms", "--save", "s.npz"]);
     let said = |file: &str, more: &[&str]| {
         let output = neuroc(at, &[INTERP, &["-o", "b.npz", "--load", file], more].concat());
-        assert_eq!(output.status.code(), Some(1), "{file} {more:?}");
+        assert_eq!(output.status.code(), Some(2), "{file} {more:?}");
         assert!(!at.join("b.npz").exists());
         String::from_utf8(output.stderr).unwrap()
     };

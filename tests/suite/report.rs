@@ -118,7 +118,7 @@ fn a_page_is_written_whole_or_not_at_all() {
     };
     fails(&[&RUN[..], &["--report", "m.txt"]].concat(), 2, "must end in .html");
     fails(&[&RUN[..], &["--report", "nowhere/m.html"]].concat(), 2, "the directory `nowhere` does not exist");
-    fails(&["plot", "gone.npz", "-o", "m.html"], 1, "there is no such file");
+    fails(&["plot", "gone.npz", "-o", "m.html"], 2, "there is no such file");
     fails(&["plot", "gone.npz", "-o", "m.html", "--series", "v"], 2, "`--series` is for pictures");
     assert_eq!(fs::read_dir(here.path()).unwrap().count(), 1);
     #[cfg(target_os = "linux")]

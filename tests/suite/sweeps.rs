@@ -315,7 +315,7 @@ fn pictures_know_the_axes() {
     // A picture alone, and a page.
     fine(&here, &with(INTERP, &["--plot", "alone.png"]));
     assert!(fs::read(here.path().join("alone.png")).unwrap().starts_with(b"\x89PNG"));
-    fails(&here, &["plot", "one.npz", "-o", "m.html"], 1, &["a sweep"]);
+    fails(&here, &["plot", "one.npz", "-o", "m.html"], 2, &["a sweep"]);
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub fn run(args: &Args, model: &Path) -> Exit {
     }
     let checked = check(model);
     report(&checked.sources, &checked.diagnostics);
-    let Some(lowered) = &checked.model else { return Exit::Model };
+    let Some(lowered) = &checked.model else { return Exit::of(&checked.diagnostics) };
     let numbers = |chosen: &Chosen<'_>| match (&args.file, &args.colour) {
         (None, None) => Ok(None),
         (None, Some(name)) => match driver::flatten(lowered, &CompileOptions::default()) {
@@ -79,7 +79,7 @@ pub fn run(args: &Args, model: &Path) -> Exit {
                 let stem = model.file_stem().map(|stem| stem.to_string_lossy()).filter(|stem| stem != "-");
                 PathBuf::from(format!("{}.{cell}.svg", stem.as_deref().unwrap_or("model")))
             });
-            drawn(draw_cell(&figure, &path), &path)
+            drawn(&path, || draw_cell(&figure, &path))
         }
         Err((exit, message)) => {
             if !message.is_empty() {
@@ -203,7 +203,7 @@ fn recorded(args: &Args, file: &Path, chosen: &Chosen<'_>, name: Option<&str>) -
         return Err((Exit::Model, format!("no network has a population of {}", chosen.cell.name)));
     };
     let reading = Reading { no_parameters: true, ..Reading::default() };
-    let result = RunResult::read(file, &reading).map_err(|error| (Exit::Model, error.to_string()))?;
+    let result = RunResult::read(file, &reading).map_err(|error| (Exit::Usage, error.to_string()))?;
     let of_cell = |s: &&Series| s.population == population && s.compartments.is_some();
     let all: Vec<&Series> = result.series.iter().filter(of_cell).collect();
     // Behind the population and the sections.

@@ -109,7 +109,7 @@ pub struct Runner<'a> {
 impl<'a> Runner<'a> {
     /// What is wrong with the settings has been said.
     pub fn new(args: &'a Args, checked: &'a Checked) -> Result<Runner<'a>, Exit> {
-        let Some(model) = &checked.model else { return Err(Exit::Model) };
+        let Some(model) = &checked.model else { return Err(Exit::of(&checked.diagnostics)) };
         let interpreter = EngineName::Interp.backend();
         let options = args.settings.options(&args.opt, PrecisionName::F64, interpreter)?;
         let (mut model, _) = driver::flatten(model, &options).map_err(|errors| failed(checked, &errors))?;
