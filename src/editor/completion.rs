@@ -9,7 +9,7 @@ use super::{Editor, messages, names};
 use crate::connect::RULES;
 use crate::hir::{self, Arrivals, Coincident, FUNCTIONS, KeyBlock, Method, Symbol};
 use crate::stdlib;
-use crate::syntax::{Around, Block, TokenKind, around};
+use crate::syntax::{Around, Block, Token, TokenKind, around};
 use lsp_types::{
     CompletionItem, CompletionItemKind, Documentation, MarkupContent, MarkupKind, ParameterInformation, ParameterLabel,
     SignatureHelp, SignatureInformation, SymbolKind,
@@ -92,6 +92,11 @@ fn propose(editor: &Editor, analysis: &Analysis, text: &str, byte: usize, place:
         (["insert", ..], Block::Compartment | Block::Region) if starts_name(&words) => {
             return with_library(editor, analysis, &[What::Channel], out);
         }
+        (["insert", ..], Block::Compartment | Block::Region) => {
+            if let Some(model) = inserted(&place.statement) {
+                return parameters(analysis, model, out);
+            }
+        }
         ([.., "via"], _) => return with_library(editor, analysis, &[What::Synapse, What::Junction], out),
         ([.., "modulating"], _) => return items(analysis, &[What::Synapse], out),
         (["population", _, ":"], _) => return with_library(editor, analysis, &[What::Cell], out),
@@ -173,6 +178,37 @@ fn starts_name(words: &[&str]) -> bool {
     let open = words.iter().filter(|w| **w == "(").count();
     let close = words.iter().filter(|w| **w == ")").count();
     open == close && matches!(words.last(), Some(&"insert") | Some(&","))
+}
+
+/// The channel in whose parentheses the name of a parameter is to come.
+fn inserted<'t>(statement: &[Token<'t>]) -> Option<&'t str> {
+    let open = statement.iter().rposition(|t| t.text == "(")?;
+    // A call in a value has parentheses, too: those of a channel are the first that are open.
+    let first = (0..=open).rev().filter(|&at| statement[at].text == "(" && encloses(&statement[at..])).last()?;
+    let fresh = matches!(statement.last()?.text, "(" | ",") && first == open;
+    match &statement[..first] {
+        [.., model, renamed, _] if renamed.text == "as" => Some(model.text),
+        [.., model] => Some(model.text),
+        [] => None,
+    }
+    .filter(|_| fresh)
+}
+
+/// Is the parenthesis that tokens begin with still open at their end?
+fn encloses(tokens: &[Token<'_>]) -> bool {
+    let mut depth = 0i32;
+    tokens.iter().all(|t| {
+        depth += i32::from(t.text == "(") - i32::from(t.text == ")");
+        depth > 0
+    })
+}
+
+/// The parameters of a model that the file knows.
+fn parameters(analysis: &Analysis, model: &str, out: &mut Proposals) {
+    let known = analysis.declared.iter().flatten().find(|d| d.name == model);
+    for d in known.into_iter().flat_map(|d| &d.inside).filter(|d| d.what == What::Parameter) {
+        add_declared(d, out);
+    }
 }
 
 /// Words and keys that begin a member of a block.

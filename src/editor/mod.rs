@@ -29,7 +29,7 @@ use lsp_types::{
 };
 use positions::Lines;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -95,6 +95,8 @@ struct Document {
 #[derive(Debug)]
 pub struct Editor {
     columns: Columns,
+    /// The folders that the editor has open.
+    folders: Vec<PathBuf>,
     documents: BTreeMap<String, Document>,
     trees: Trees,
 }
@@ -110,26 +112,45 @@ pub struct Told {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// So many files of a folder are looked at.
-const MOST_NEIGHBOURS: usize = 200;
+/// So many models, and so many other files and folders, are looked at for users of a name.
+const MOST_MODELS: usize = 500;
+const MOST_ENTRIES: usize = 20_000;
 
-/// The models in the folders of files.
-fn neighbours(files: &[PathBuf]) -> Vec<PathBuf> {
-    let mut folders: Vec<&Path> = files.iter().filter_map(|path| path.parent()).collect();
-    folders.sort();
-    folders.dedup();
-    let inside = folders.into_iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
-    let mut models: Vec<PathBuf> = inside.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    models.retain(|path| path.extension().is_some_and(|e| e == "neuro") && path.is_file());
-    models.sort();
-    models.truncate(MOST_NEIGHBOURS);
-    models
+/// The models in the folders of files, and in the folders that the editor has open, with all that are inside.
+fn neighbours(files: &[PathBuf], open: &[PathBuf]) -> Vec<PathBuf> {
+    let beside = files.iter().filter_map(|path| path.parent()).map(|folder| (folder.to_path_buf(), false));
+    let mut folders: VecDeque<(PathBuf, bool)> =
+        beside.chain(open.iter().map(|folder| (folder.clone(), true))).collect();
+    let (mut models, mut entries) = (BTreeSet::new(), 0);
+    while let Some((folder, inside)) = folders.pop_front() {
+        let Ok(found) = std::fs::read_dir(folder) else { continue };
+        for entry in found.filter_map(Result::ok) {
+            entries += 1;
+            if models.len() == MOST_MODELS || entries == MOST_ENTRIES {
+                return models.into_iter().collect();
+            }
+            let path = entry.path();
+            let hidden = entry.file_name().to_string_lossy().starts_with('.');
+            // Links are not followed into folders: they may lead round.
+            if entry.file_type().is_ok_and(|t| t.is_dir()) {
+                folders.extend((inside && !hidden).then_some((path, true)));
+            } else if path.extension().is_some_and(|e| e == "neuro") && path.is_file() {
+                models.insert(path);
+            }
+        }
+    }
+    models.into_iter().collect()
 }
 
 impl Editor {
     /// An editor without documents.
     pub fn new(columns: Columns) -> Editor {
-        Editor { columns, documents: BTreeMap::new(), trees: Trees::default() }
+        Editor { columns, folders: Vec::new(), documents: BTreeMap::new(), trees: Trees::default() }
+    }
+
+    /// One that has these folders open: files inside may use what a document defines.
+    pub fn with_folders(self, folders: &[Uri]) -> Editor {
+        Editor { folders: folders.iter().filter_map(addresses::path_of).collect(), ..self }
     }
 
     /// How columns are counted.
@@ -249,13 +270,13 @@ impl Editor {
         }
     }
 
-    /// Calls `f` when all documents have been looked at, and the files beside them that may use what this one knows.
+    /// Calls `f` when all documents have been looked at, and the files beside them or in open folders that may use what this one knows.
     fn with_neighbours<R>(&mut self, analysis: &Analysis, f: impl FnOnce(&Editor) -> R) -> R {
         let open: Vec<PathBuf> = self.documents.values().filter_map(|document| document.path.clone()).collect();
         let own = analysis.sources.files().map(|(_, file)| PathBuf::from(&file.name));
         let own: Vec<PathBuf> = own.filter(|path| path.extension().is_some_and(|e| e == "neuro")).collect();
         let mut met = Vec::new();
-        for path in neighbours(&own).into_iter().filter(|path| !open.contains(path)) {
+        for path in neighbours(&own, &self.folders).into_iter().filter(|path| !open.contains(path)) {
             let Some((uri, text)) = addresses::uri_of(&path).zip(std::fs::read_to_string(&path).ok()) else { continue };
             let mut stems = own.iter().filter_map(|path| path.file_stem()?.to_str());
             let uses = |stem: &str| text.lines().any(|l| l.starts_with("use ") && l.contains(&format!("{stem}.")));

@@ -44,7 +44,7 @@ pub fn serve(connection: &Connection) -> Result<bool, Broken> {
         "serverInfo": { "name": "neuroc", "version": env!("CARGO_PKG_VERSION") },
     });
     connection.initialize_finish(id, answer).map_err(|e| e.to_string())?;
-    let mut editor = Editor::new(columns);
+    let mut editor = Editor::new(columns).with_folders(&folders(&params));
     loop {
         // What is wrong is told when nothing else is to be done.
         let message = match connection.receiver.recv_timeout(PATIENCE) {
@@ -83,6 +83,15 @@ pub fn serve(connection: &Connection) -> Result<bool, Broken> {
             Message::Response(_) => {}
         }
     }
+}
+
+/// The folders that a client has open, however it says so.
+fn folders(params: &InitializeParams) -> Vec<Uri> {
+    let many = params.workspace_folders.iter().flatten().map(|folder| folder.uri.clone());
+    // Older clients have one, and no list.
+    #[allow(deprecated)]
+    let one = params.root_uri.iter().filter(|_| params.workspace_folders.is_none()).cloned();
+    many.chain(one).collect()
 }
 
 /// Waits for the end, which has been asked for.

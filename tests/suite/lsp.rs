@@ -412,6 +412,32 @@ fn a_name_is_changed_in_files_that_are_not_open() {
     assert_eq!(told, 1, "what is not open is not told of");
 }
 
+#[test]
+// The protocol's type: an address is compared by its text, which nobody changes.
+#[allow(clippy::mutable_key_type)]
+fn a_name_is_changed_in_the_folders_that_are_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let lib = folder.path().join("lib");
+    fs::create_dir_all(&lib).unwrap();
+    fs::create_dir_all(folder.path().join(".hidden")).unwrap();
+    let user = folder.path().join("net.neuro");
+    fs::write(&user, "use lib.mine.{A}\n\nconst B = 2 * A\n").unwrap();
+    fs::write(folder.path().join(".hidden/net.neuro"), "use lib.mine.{A}\n").unwrap();
+    let text = "const A = 1 mV\n";
+    let main = uri(&lib.join("mine.neuro"));
+    for (folders, files) in [(vec![], 1), (vec![uri(folder.path())], 2)] {
+        let mut editor = Editor::new(Columns::Utf16).with_folders(&folders);
+        editor.open(main.clone(), 1, text.to_string());
+        let changes = editor.rename(&main, position(text, 6), "Amplitude").unwrap().changes.unwrap();
+        assert_eq!(changes.len(), files, "{changes:?}");
+        assert_eq!(editor.references(&main, position(text, 6), true).unwrap().len(), if files == 2 { 3 } else { 1 });
+        if let Some(edits) = changes.get(&uri(&user)) {
+            let there = applied(&fs::read_to_string(&user).unwrap(), edits.clone());
+            assert_eq!(there, "use lib.mine.{Amplitude}\n\nconst B = 2 * Amplitude\n");
+        }
+    }
+}
+
 /// The voltage that an event moves is defined nowhere; it has the place of the synapse, and is not called so.
 #[test]
 fn a_synapse_that_moves_the_voltage_is_renamed_alone() {
@@ -490,6 +516,10 @@ fn what_can_stand_somewhere_is_proposed_there() {
         (with("-> squid.soma\n", "-> |\n"), &["squid"], &[]),
         (with("soma.{v, Na.m", "soma.{v, |"), &["Na", "leak", "v"], &["exp"]),
         (with("insert Na, ", "insert Na, |"), &["Leak", "K", "Ih"], &["exp", "cm"]),
+        (with("insert Na, ", "insert Na(|), "), &["gbar", "erev"], &["exp", "Leak"]),
+        (with("insert Na, ", "insert Na(gbar = exp(1) * 1 mS/cm2, |), "), &["gbar", "erev"], &["exp"]),
+        (with("insert Na, ", "insert Na as n(|), "), &["gbar"], &["exp"]),
+        (with("insert Na, ", "insert Na(gbar = |), "), &["exp"], &["Leak"]),
         (with("squid: Squid[n]", "squid: |[n]"), &["Squid"], &["Leak", "exp"]),
         (with("use std.channels.hh.{Na, K}", "use std.channels.|"), &["hh"], &["exp"]),
         (with("use std.channels.hh.{Na, K}", "use std.channels.hh.{Na, |}"), &["K", "Leak"], &["exp"]),
