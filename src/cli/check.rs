@@ -42,5 +42,5 @@ pub fn run(args: &Args) -> Exit {
         }
         exit = exit.and(Exit::of(&checked.diagnostics));
     }
-    if exit == Exit::Fine { written } else { exit }
+    exit.and(written)
 }

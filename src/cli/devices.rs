@@ -119,7 +119,7 @@ fn vectors() -> &'static str {
 /// What needs XLA.
 #[cfg(feature = "xla")]
 mod xla {
-    use super::super::memory::gigabytes;
+    use super::super::memory::told;
     use super::super::{Exit, complain, deliver, say};
     use crate::pjrt::{Client, Error, Plugin};
     use crate::plugins::{self, Found, Kind, Search, install};
@@ -244,10 +244,9 @@ mod xla {
                     (Ok(_), Some(Ok(client))) => {
                         for device in client.devices() {
                             let memory = match device.memory_stats() {
-                                Ok(Some(stats)) => stats
-                                    .limit
-                                    .map(|limit| format!(", {}", gigabytes(limit as f64)))
-                                    .unwrap_or_default(),
+                                Ok(Some(stats)) => {
+                                    stats.limit.map(|limit| format!(", {}", told(limit as f64))).unwrap_or_default()
+                                }
                                 Ok(None) => String::new(),
                                 Err(error) => format!(", {error}"),
                             };

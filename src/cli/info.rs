@@ -1,14 +1,15 @@
 //! `neuroc info`.
 
 use super::settings::{ModelSettings, PassSettings, PrecisionName};
-use super::{Exit, deliver, report};
+use super::{Exit, deliver, memory, report};
 use crate::diag::Diagnostic;
-use crate::driver::{self, Checked, CompileOptions};
-use crate::hir::{Cell, Morphology};
+use crate::driver::{self, Checked, CompileOptions, Draft};
+use crate::hir::{Cell, Morphology, SymbolKind, shown};
 use crate::morphology::Tree;
 use crate::ode;
 use crate::passes::Backend;
-use crate::simulate;
+use crate::simulate::{self, Grid};
+use crate::units::Dim;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -25,7 +26,7 @@ pub struct Args {
     opt: PassSettings,
 }
 
-/// Prints the populations of a model, and the shapes of their cells.
+/// Prints the populations of a model with the shapes and time constants of their cells, and what a run takes.
 pub fn run(args: &Args) -> Exit {
     let checked = super::check(&args.file);
     let options = match args.settings.options(&args.opt, PrecisionName::F64, Backend::Native) {
@@ -46,8 +47,8 @@ pub fn run(args: &Args) -> Exit {
 
 fn told(checked: &Checked, options: &CompileOptions) -> Result<String, Vec<Diagnostic>> {
     let Some(model) = &checked.model else { return Err(checked.diagnostics.clone()) };
-    let (flat, _) = driver::flatten(model, options)?;
-    let extent = simulate::extent(&flat)?;
+    let draft = Draft::new(driver::compile(checked, options, &mut |_, _, _| {})?)?;
+    let (flat, extent) = (&draft.compiled.ode, &draft.extent);
     let mut out = String::new();
     let populations = model.network.iter().flat_map(|n| &n.populations).enumerate();
     for (at, population) in populations {
@@ -58,18 +59,44 @@ fn told(checked: &Checked, options: &CompileOptions) -> Result<String, Vec<Diagn
         let cable = flat.cables.iter().find(|cable| flat.cells_of(cable.population) == at);
         if let (Some(morphology), Some(cable)) = (&cell.morphology, cable) {
             geometry(&mut out, morphology);
-            electrotonic(&mut out, &flat, cable, &morphology.tree);
+            electrotonic(&mut out, flat, cable, &morphology.tree);
         } else {
-            states(&mut out, cell);
+            states(&mut out, flat, at, cell);
         }
     }
+    let edges = simulate::expected_edges(flat, extent);
+    if edges > 0.0 {
+        let _ = writeln!(out, "about {edges:.0} connections");
+    }
+    let Grid { dt, steps } = extent.grid;
+    let duration = simulate::moment(steps, dt);
+    let (cells, records) = draft.memory(PrecisionName::F64.into());
+    let [cells, records] = [cells, records].map(memory::told);
+    let _ = writeln!(
+        out,
+        "a run of {duration} ms takes {steps} steps of {dt} ms, about {cells} of memory for its cells, and {records} for what it records"
+    );
     Ok(out)
 }
 
-/// How many states a cell without sections has.
-fn states(out: &mut String, cell: &Cell) {
-    let states = cell.symbols.iter().filter(|s| matches!(s.kind, crate::hir::SymbolKind::State { .. })).count();
-    let _ = writeln!(out, "    {states} states in each");
+/// How many states a cell without sections has, and the time constants that they begin with.
+fn states(out: &mut String, model: &ode::Model, population: usize, cell: &Cell) {
+    const MOST: usize = 8;
+    let count = cell.symbols.iter().filter(|s| matches!(s.kind, SymbolKind::State { .. })).count();
+    let noun = if count == 1 { "state" } else { "states" };
+    let prefix = format!("{}.", model.populations[population].name);
+    let known = ode::time_constants(model).into_iter().filter_map(|(id, tau)| {
+        let state = model.state(id);
+        let own = state.population == population && state.edges.is_none() && !state.name.contains('\'');
+        let name = state.name.strip_prefix(&prefix).filter(|_| own)?;
+        Some(format!("{name} {}", shown(format!("{tau:.2e}").parse().unwrap_or(tau), &Dim::TIME.display_unit())))
+    });
+    let known: Vec<String> = known.collect();
+    let more = if known.len() > MOST { ", ..." } else { "" };
+    let begin = if count == 1 { "begins" } else { "begin" };
+    let told = known.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
+    let told = if known.is_empty() { told } else { format!(", which {begin} with the time constants {told}{more}") };
+    let _ = writeln!(out, "    {count} {noun}{told}");
 }
 
 /// Sections, compartments, lengths and areas, by what sections are called.

@@ -67,11 +67,14 @@ pub fn free(_path: &Path) -> Option<f64> {
 }
 
 /// Bytes for people.
-pub fn gigabytes(bytes: f64) -> String {
-    match bytes / 1e9 {
-        g if g < 10.0 => format!("{g:.2} GB"),
-        g if g < 1e6 => format!("{g:.0} GB"),
-        g => format!("{g:.1e} GB"),
+pub fn told(bytes: f64) -> String {
+    match bytes {
+        b if b < 1e3 => format!("{b:.0} B"),
+        b if b < 1e6 => format!("{:.1} kB", b / 1e3),
+        b if b < 1e9 => format!("{:.1} MB", b / 1e6),
+        b if b < 1e10 => format!("{:.2} GB", b / 1e9),
+        b if b < 1e15 => format!("{:.0} GB", b / 1e9),
+        b => format!("{:.1e} GB", b / 1e9),
     }
 }
 

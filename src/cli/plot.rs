@@ -54,6 +54,9 @@ pub struct Args {
     /// Up to this time
     #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true)]
     to: Option<f64>,
+    /// The width of the bins of rates, correlations and spectra, such as 2ms
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    bin: Option<f64>,
     /// Width in pixels
     #[arg(long, value_name = "PIXELS")]
     width: Option<u32>,
@@ -77,6 +80,10 @@ enum Kind {
     Rates,
     /// Histograms of the intervals between spikes, with their mean and coefficient of variation
     Isi,
+    /// Histograms of the correlations between the cells of a population: of their numbers of spikes in bins (--bin)
+    Correlation,
+    /// The power of population rates and of recorded quantities over frequencies
+    Spectrum,
     /// The rate of each cell: an f-I curve
     Cells,
     /// What was recorded in the compartments of a cell (`record cells.all.v`), over time and distance or, with --at, over distance
@@ -111,7 +118,8 @@ pub fn run(args: &Args) -> Exit {
     let few = args.cells.is_none() && args.from.is_none() && args.to.is_none() && !space;
     let (samples, columns) = super::run::DRAWN;
     let reading = Reading {
-        samples: few.then_some(samples),
+        // What is thinned has other frequencies.
+        samples: (few && args.kind != Kind::Spectrum).then_some(samples),
         columns: few.then_some(columns),
         no_parameters: args.against.is_none(),
     };
@@ -131,6 +139,8 @@ pub fn run(args: &Args) -> Exit {
             Kind::Raster => PlotKind::Raster,
             Kind::Rates => PlotKind::Rates,
             Kind::Isi => PlotKind::Intervals,
+            Kind::Correlation => PlotKind::Correlations,
+            Kind::Spectrum => PlotKind::Spectrum,
             Kind::Cells => PlotKind::Cells,
             Kind::Space => PlotKind::Space,
         },
@@ -140,6 +150,7 @@ pub fn run(args: &Args) -> Exit {
         at: args.at.clone(),
         along: args.along.clone(),
         window,
+        bin: args.bin,
         width: args.width.unwrap_or(defaults.width),
         height: args.height.or(defaults.height),
         title: args.title.clone(),
@@ -180,6 +191,7 @@ fn page(args: &Args, file: &Path, path: &Path) -> Exit {
         ("--against", args.against.is_some()),
         ("--from", args.from.is_some()),
         ("--to", args.to.is_some()),
+        ("--bin", args.bin.is_some()),
         ("--width", args.width.is_some()),
         ("--height", args.height.is_some()),
     ];

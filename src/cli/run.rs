@@ -232,12 +232,12 @@ pub(super) fn fits((cells, records): (f64, f64), limit: Option<f64>) -> Result<(
     }
     let recorded = match records {
         0.0 => String::new(),
-        _ => format!(" and {} for what it records", memory::gigabytes(records)),
+        _ => format!(" and {} for what it records", memory::told(records)),
     };
     complain(format!(
         "the run needs about {} of memory for its cells{recorded}, but {who} {}",
-        memory::gigabytes(cells),
-        memory::gigabytes(most)
+        memory::told(cells),
+        memory::told(most)
     ));
     say(match records {
         0.0 => "help: take fewer cells",
@@ -253,7 +253,7 @@ pub(super) fn fits_on_disk(path: &Path, bytes: f64, quiet: bool) -> Result<(), E
     let bytes = bytes * if text { 2.0 } else { 1.0 };
     const HELP: &str = "record fewer cells (`record cells[0..10].soma.v`) or less often (`every 1 ms`)";
     if let Some(free) = memory::free(path).filter(|&free| bytes > free) {
-        let (bytes, free) = (memory::gigabytes(bytes), memory::gigabytes(free));
+        let (bytes, free) = (memory::told(bytes), memory::told(free));
         complain(format!(
             "`{}` would take about {bytes} for what it records, but the disk has {free} left",
             path.display()
@@ -262,7 +262,7 @@ pub(super) fn fits_on_disk(path: &Path, bytes: f64, quiet: bool) -> Result<(), E
         return Err(Exit::Model);
     }
     if bytes > ANNOUNCED && !quiet {
-        say(format!("{} is going to take about {}; for less, {HELP}", path.display(), memory::gigabytes(bytes)));
+        say(format!("{} is going to take about {}; for less, {HELP}", path.display(), memory::told(bytes)));
     }
     Ok(())
 }

@@ -106,14 +106,14 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     }
     if !args.quiet {
         let (train, test) = (session.data().train().len(), session.data().test().len());
-        let mebibytes = session.room().bytes / f64::from(1 << 20);
+        let room = memory::told(session.room().bytes);
         let (kept, again, steps) = (session.room().kept, session.room().again, session.steps());
         let states = match again {
-            0 => format!("states take {mebibytes:.0} MiB"),
+            0 => format!("states take {room}"),
             _ => {
                 let times = steps as f64 / (steps - again) as f64;
                 let all = steps - again + 1;
-                format!("{kept} of {all} states take {mebibytes:.0} MiB, and each step is taken {times:.1} times")
+                format!("{kept} of {all} states take {room}, and each step is taken {times:.1} times")
             }
         };
         say(format!("{} numbers learn from {train} samples, {test} are for testing; {states}", session.count()));

@@ -182,10 +182,10 @@ fn starts_name(words: &[&str]) -> bool {
 
 /// The channel in whose parentheses the name of a parameter is to come.
 fn inserted<'t>(statement: &[Token<'t>]) -> Option<&'t str> {
-    let open = statement.iter().rposition(|t| t.text == "(")?;
-    // A call in a value has parentheses, too: those of a channel are the first that are open.
-    let first = (0..=open).rev().filter(|&at| statement[at].text == "(" && encloses(&statement[at..])).last()?;
-    let fresh = matches!(statement.last()?.text, "(" | ",") && first == open;
+    let mut open = (0..statement.len()).filter(|&at| statement[at].text == "(" && encloses(&statement[at..]));
+    // A second one is that of a call in a value.
+    let (first, None) = (open.next()?, open.next()) else { return None };
+    let fresh = matches!(statement.last()?.text, "(" | ",");
     match &statement[..first] {
         [.., model, renamed, _] if renamed.text == "as" => Some(model.text),
         [.., model] => Some(model.text),

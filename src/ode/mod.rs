@@ -47,7 +47,7 @@ pub use print::{print, show};
 pub use rounded::{at_the_end_of_a_step, in_steps, rounded};
 pub use sweep::{Axis, Design, Set, design};
 pub use switch::moves_a_switch;
-pub use timescale::{slopes, step_became_too_long, step_too_long};
+pub use timescale::{slopes, step_became_too_long, step_too_long, time_constants};
 pub use verify::verify;
 
 use crate::data::DataFile;

@@ -1,6 +1,7 @@
 //! The time step against the time constants of a model.
 //!
-//! In comes a flat model with its step and method; out goes a warning if the step is too long for the fastest state, as that is at the start, or as a run has found it.
+//! In comes a flat model with its step and method; out go its time constants at the start, and a warning if the step is too long for the fastest state, as
+//! that is at the start, or as a run has found it.
 //! Never true here: a state is taken to be fast whose rate is not known at the time.
 
 use super::{Graph, Model, Node, NodeId, StateId, derivative, evaluate};
@@ -66,6 +67,11 @@ pub fn slopes(model: &Model) -> (Graph, Vec<(StateId, NodeId)>) {
 
 /// The state with the shortest time constant (in ms) at the start.
 fn shortest(model: &Model) -> Option<(StateId, f64)> {
+    time_constants(model).into_iter().min_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// The time constants (in ms) of states at the start: of those that return by themselves, in a time that is the same for all cells.
+pub fn time_constants(model: &Model) -> Vec<(StateId, f64)> {
     let (graph, slopes) = slopes(model);
     let mut with_slopes = Model { graph, ..model.clone() };
     let zero = with_slopes.graph.number(0.0, Dim::TIME);
@@ -77,18 +83,14 @@ fn shortest(model: &Model) -> Option<(StateId, f64)> {
         _ => None,
     };
     let mut memo = HashMap::default();
-    let mut found: Option<(StateId, f64)> = None;
-    for (state, slope) in slopes {
+    let constant = |(state, slope): (StateId, NodeId)| {
         let slope = with_slopes.graph.replace(slope, &at_the_start, &mut memo);
-        if let Ok(Value::Real(x)) = evaluate(&with_slopes, slope)
-            && x < 0.0
-            && x.is_finite()
-            && found.is_none_or(|(_, tau)| -1.0 / x < tau)
-        {
-            found = Some((state, -1.0 / x));
+        match evaluate(&with_slopes, slope) {
+            Ok(Value::Real(x)) if x < 0.0 && x.is_finite() => Some((state, -1.0 / x)),
+            Ok(Value::Real(_) | Value::Single(_) | Value::Mask(_)) | Err(_) => None,
         }
-    }
-    found
+    };
+    slopes.into_iter().filter_map(constant).collect()
 }
 
 /// A time to three digits.

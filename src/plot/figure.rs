@@ -15,8 +15,8 @@ use super::canvas::{Anchor, Canvas, shortened, text_width};
 use super::panels::{Along, Body, Panel, select};
 use super::scale::Scale;
 use super::style::{
-    FAINT_TEXT, FRAME, FRAME_WIDTH, GRID, HEADING_SIZE, LABEL_SIZE, LEGEND_SIZE, SPIKES, TEXT, TICK_LENGTH, TICK_SIZE,
-    TITLE_SIZE,
+    self, FAINT_TEXT, FRAME, FRAME_WIDTH, GRID, HEADING_SIZE, LABEL_SIZE, LEGEND_SIZE, SPIKES, TEXT, TICK_LENGTH,
+    TICK_SIZE, TITLE_SIZE,
 };
 use super::{PlotError, PlotOptions};
 
@@ -172,6 +172,8 @@ impl<'a> Figure<'a> {
             Body::Raster(raster) => raster.draw(canvas, &frame)?,
             Body::Rate(rate) => rate.draw(canvas, &frame)?,
             Body::Intervals(intervals) => intervals.draw(canvas, &frame)?,
+            Body::Correlations(correlations) => correlations.draw(canvas, &frame)?,
+            Body::Spectrum(spectrum) => spectrum.draw(canvas, &frame)?,
             Body::CellRates(rates) => rates.draw(canvas, &frame)?,
             Body::Curves(curves) => curves.draw(canvas, &frame)?,
             Body::Map(map, _) => map.draw(canvas, &frame)?,
@@ -290,7 +292,8 @@ fn wanted_height(panel: &Panel<'_>) -> f64 {
         }
         Body::Raster(raster) => (3.0 * raster.cells as f64).clamp(80.0, 300.0),
         Body::Rate(_) => 140.0,
-        Body::Intervals(_) => 180.0,
+        Body::Intervals(_) | Body::Correlations(_) => 180.0,
+        Body::Spectrum(_) => 200.0,
         Body::CellRates(_) => 220.0,
         Body::Curves(curves) => f64::max(260.0, LEGEND_ROW * curves.legend().len() as f64),
         Body::Map(..) => 420.0,
@@ -314,11 +317,17 @@ fn place(panel: Panel<'_>, top: f64, bottom: f64, window: (f64, f64)) -> Placed<
         }
         Body::Intervals(intervals) => {
             let y = intervals.axis(bottom - top);
-            let label = if y.factor().is_empty() {
-                "intervals".into()
-            } else {
-                format!("intervals ({})", y.factor().trim_end())
-            };
+            let label = style::label("intervals", "1", &y.factor());
+            (y, label, Vec::new())
+        }
+        Body::Correlations(correlations) => {
+            let y = correlations.axis(bottom - top);
+            let label = style::label("pairs", "1", &y.factor());
+            (y, label, Vec::new())
+        }
+        Body::Spectrum(spectrum) => {
+            let y = spectrum.axis(bottom - top);
+            let label = spectrum.label(&y);
             (y, label, Vec::new())
         }
         Body::Curves(curves) => {

@@ -1,4 +1,5 @@
-//! Figures of what a run produced: traces, spike rasters, population rates, intervals between spikes, rates of cells, values along a cell; and of cells.
+//! Figures of what a run produced: traces, spike rasters, population rates, intervals between spikes, correlations, spectra, rates of cells, values along a
+//! cell; and of cells.
 //!
 //! Results and options come in; out goes one SVG, PNG or PDF file with panels stacked over a shared axis, mostly that of time. What is drawn is
 //! thinned to what the eye can see, but an extreme value never vanishes, and a value that is not a number is a gap. The results are never changed, and no number is computed here that a figure does not show.
@@ -16,8 +17,11 @@
 //!   ([`PlotOptions::against`]: lines over one of them, coloured by the other). Where no spikes are recorded, traces of up to 24 runs of one axis are drawn,
 //!   coloured by the value, and of two a map of the largest values.
 //! - Each population of at least 20 cells has a rate in spikes per second and cell. Its bin is the smallest of 1, 2, 5,
-//!   10, … ms that divides the time shown into at most 200 bins, unless [`PlotOptions::rate_bin`] says otherwise; the
+//!   10, … ms that divides the time shown into at most 200 bins, unless [`PlotOptions::bin`] says otherwise; the
 //!   panel's heading states it.
+//!
+//! - Correlations are those of the numbers of spikes in bins of 2 ms, of up to 200 cells with spikes; spectra those of rates in such bins, and of
+//!   recorded variables averaged over them, by Welch's method: Hann's window, pieces that overlap by half, at least eight of them.
 //!
 //! In a PNG and a PDF, text is set in Ubuntu Light, which knows Latin, Greek and Cyrillic letters; in an SVG, in the viewer's
 //! sans-serif.
@@ -26,6 +30,7 @@ mod axis;
 mod canvas;
 mod cell;
 mod cell_rates;
+mod correlations;
 mod decimate;
 mod figure;
 mod intervals;
@@ -35,6 +40,7 @@ mod raster;
 mod rates;
 mod scale;
 mod space;
+mod spectrum;
 mod style;
 mod supersample;
 mod sweep;
@@ -70,10 +76,28 @@ pub enum PlotKind {
     Rates,
     /// Histograms of the intervals between the spikes of each cell.
     Intervals,
+    /// Histograms of the correlations between the cells of a population.
+    Correlations,
+    /// The power of rates and recorded variables over frequencies.
+    Spectrum,
     /// The rate of each cell, against a parameter or in the order of the cells: an f-I curve.
     Cells,
     /// What was recorded in the compartments of a cell, along the way from the root.
     Space,
+}
+
+impl PlotKind {
+    /// Does it show recorded variables, and does it show spikes?
+    fn shows(self) -> (bool, bool) {
+        match self {
+            // The spikes of a single cell are drawn above its voltage.
+            PlotKind::All | PlotKind::Traces | PlotKind::Spectrum => (true, true),
+            PlotKind::Space => (true, false),
+            PlotKind::Raster | PlotKind::Rates | PlotKind::Intervals | PlotKind::Correlations | PlotKind::Cells => {
+                (false, true)
+            }
+        }
+    }
 }
 
 /// What to draw and how large.
@@ -98,8 +122,8 @@ pub struct PlotOptions {
     pub width: u32,
     /// Height in pixels, at most 10000; if `None`, what the panels need.
     pub height: Option<u32>,
-    /// Bin width of population rates in ms; see the [module](self) for `None`.
-    pub rate_bin: Option<f64>,
+    /// Bin width of population rates, correlations and spectra in ms; see the [module](self) for `None`.
+    pub bin: Option<f64>,
     /// Text above the figure; if `None`, the string `model` in the results' metadata.
     pub title: Option<String>,
 }
@@ -116,7 +140,7 @@ impl Default for PlotOptions {
             window: None,
             width: 1200,
             height: None,
-            rate_bin: None,
+            bin: None,
             title: None,
         }
     }

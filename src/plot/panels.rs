@@ -6,11 +6,13 @@
 use crate::results::{ParameterValues, RunResult, Series, SpikeTrain, spread};
 
 use super::cell_rates::CellRates;
+use super::correlations::Correlations;
 use super::intervals::Intervals;
 use super::raster::Raster;
-use super::rates::Rate;
+use super::rates::{Rate, unfit};
 use super::scale::Scale;
 use super::space::{Cell, Heat, Profile};
+use super::spectrum::Spectrum;
 use super::style;
 use super::sweep::{Curves, Map};
 use super::traces::{Line, Traces};
@@ -28,6 +30,8 @@ pub enum Body<'a> {
     Raster(Raster<'a>),
     Rate(Rate),
     Intervals(Intervals),
+    Correlations(Correlations),
+    Spectrum(Spectrum),
     CellRates(CellRates),
     Curves(Curves),
     /// With the label of the vertical axis.
@@ -46,6 +50,8 @@ impl Body<'_> {
             | Body::Raster(_)
             | Body::Rate(_)
             | Body::Intervals(_)
+            | Body::Correlations(_)
+            | Body::Spectrum(_)
             | Body::CellRates(_)
             | Body::Curves(_)
             | Body::Profile(_) => None,
@@ -67,13 +73,7 @@ const CELLS_FOR_A_RATE: usize = 20;
 /// The panels, and what they show along their axis.
 pub fn select<'a>(result: &'a RunResult, options: &PlotOptions) -> Result<(Vec<Panel<'a>>, Along), PlotError> {
     let chosen = |name: &str| options.series.is_empty() || options.series.iter().any(|p| matches(p, name));
-    let (want_series, want_spikes) = match options.kind {
-        PlotKind::All => (true, true),
-        // The spikes of a single cell are drawn above its voltage.
-        PlotKind::Traces => (true, true),
-        PlotKind::Space => (true, false),
-        PlotKind::Raster | PlotKind::Rates | PlotKind::Intervals | PlotKind::Cells => (false, true),
-    };
+    let (want_series, want_spikes) = options.kind.shows();
     let mut series: Vec<&Series> = result.series.iter().filter(|s| want_series && chosen(&s.name)).collect();
     if options.kind == PlotKind::Space && series.iter().any(|s| s.compartments.is_some()) {
         series.retain(|s| s.compartments.is_some());
@@ -84,12 +84,18 @@ pub fn select<'a>(result: &'a RunResult, options: &PlotOptions) -> Result<(Vec<P
         return Err(PlotError::Nothing(nothing(result, options)));
     }
     let window = window(result, &series, &trains, options)?;
-    match options.kind {
+    // Whether traces, rasters and the rates of large populations are drawn.
+    let (drawn, raster, rates) = match options.kind {
         PlotKind::Intervals => return Ok(intervals(&trains, window, options)),
+        PlotKind::Correlations => return correlations(&trains, window, options),
+        PlotKind::Spectrum => return spectra(&series, &trains, window, options),
         PlotKind::Cells => return cell_rates(result, &trains, window, options),
         PlotKind::Space => return space(&series, window, options),
-        PlotKind::All | PlotKind::Traces | PlotKind::Raster | PlotKind::Rates => {}
-    }
+        PlotKind::All => (true, true, CELLS_FOR_A_RATE),
+        PlotKind::Traces => (true, false, usize::MAX),
+        PlotKind::Raster => (false, true, usize::MAX),
+        PlotKind::Rates => (false, false, 0),
+    };
     let mut panels = Vec::new();
     for population in populations(&series, &trains) {
         let train = trains.iter().copied().find(|s| s.population == population);
@@ -100,24 +106,14 @@ pub fn select<'a>(result: &'a RunResult, options: &PlotOptions) -> Result<(Vec<P
             panels.extend(traces(&group, &mut shown, &mut ticks, window, &options.cells));
         }
         let Some(train) = train else { continue };
-        let drawn_above_voltage = train.cells == 1 && ticks.is_none();
-        let raster = match options.kind {
-            PlotKind::All => !drawn_above_voltage,
-            PlotKind::Raster => true,
-            PlotKind::Traces | PlotKind::Rates | PlotKind::Intervals | PlotKind::Cells | PlotKind::Space => false,
-        };
-        let rate = match options.kind {
-            PlotKind::All => train.cells >= CELLS_FOR_A_RATE,
-            PlotKind::Rates => true,
-            PlotKind::Traces | PlotKind::Raster | PlotKind::Intervals | PlotKind::Cells | PlotKind::Space => false,
-        };
+        let drawn_above_voltage = drawn && train.cells == 1 && ticks.is_none();
         let any = options.cells.is_empty() || options.cells.iter().any(|cell| *cell < train.cells as u64);
-        if raster && any {
+        if raster && any && !drawn_above_voltage {
             let raster = Raster::new(train, window, &options.cells);
             panels.push(Panel { heading: raster.heading(), body: Body::Raster(raster) });
         }
-        if rate && any {
-            let rate = Rate::new(train, window, options.rate_bin, &options.cells).map_err(PlotError::Options)?;
+        if train.cells >= rates && any {
+            let rate = Rate::new(train, window, options.bin, &options.cells).map_err(PlotError::Options)?;
             panels.push(Panel { heading: rate.heading(&train.population), body: Body::Rate(rate) });
         }
     }
@@ -144,6 +140,66 @@ fn intervals<'a>(trains: &[&SpikeTrain], window: (f64, f64), options: &PlotOptio
     };
     let along = Along { range: (0.0, longest), label: Some("interval between spikes (ms)".into()) };
     (all.into_iter().map(panel).collect(), along)
+}
+
+/// Bins of correlations and spectra, in ms.
+const BIN: f64 = 2.0;
+
+/// The width of these bins.
+fn bin(window: (f64, f64), options: &PlotOptions) -> Result<f64, PlotError> {
+    let bin = options.bin.unwrap_or(BIN);
+    unfit(bin, window).map_or(Ok(bin), |why| Err(PlotError::Options(why)))
+}
+
+/// A histogram for each population, all over the same coefficients.
+fn correlations<'a>(
+    trains: &[&SpikeTrain],
+    window: (f64, f64),
+    options: &PlotOptions,
+) -> Result<(Vec<Panel<'a>>, Along), PlotError> {
+    let bin = bin(window, options)?;
+    let several = trains.iter().filter(|train| train.cells > 1);
+    let mut all: Vec<(&str, Correlations)> =
+        several.map(|s| (s.population.as_str(), Correlations::new(s, window, bin, &options.cells))).collect();
+    let ranges = all.iter().filter_map(|(_, c)| c.range());
+    let Some((low, high)) = ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else {
+        return Err(PlotError::Nothing("in no population do two cells spike".to_owned()));
+    };
+    let range = if low < high { (low, high) } else { (low - 0.5, high + 0.5) };
+    all.iter_mut().for_each(|(_, correlations)| correlations.count(range));
+    let panel = |(population, correlations): (&str, Correlations)| Panel {
+        heading: correlations.heading(population),
+        body: Body::Correlations(correlations),
+    };
+    let along = Along { range, label: Some("correlation of numbers of spikes".into()) };
+    Ok((all.into_iter().map(panel).collect(), along))
+}
+
+/// The spectrum of each rate and each recorded variable, all over the same frequencies.
+fn spectra<'a>(
+    series: &[&Series],
+    trains: &[&SpikeTrain],
+    window: (f64, f64),
+    options: &PlotOptions,
+) -> Result<(Vec<Panel<'a>>, Along), PlotError> {
+    let bin = bin(window, options)?;
+    let of_series = series.iter().map(|s| (s.name.clone(), Spectrum::of_series(s, window, bin, &options.cells)));
+    let of_spikes = trains
+        .iter()
+        .map(|s| (format!("rate of {}", s.population), Spectrum::of_spikes(s, window, bin, &options.cells)));
+    let all: Vec<(String, Spectrum)> =
+        of_series.chain(of_spikes).filter_map(|(name, spectrum)| Some((name, spectrum?))).collect();
+    let highest = all.iter().map(|(_, spectrum)| spectrum.highest()).fold(0.0, f64::max);
+    if all.is_empty() {
+        let why = format!("in bins of {bin} ms, the time that is shown is too short for a spectrum");
+        return Err(PlotError::Nothing(why));
+    }
+    let panel = |(name, spectrum): (String, Spectrum)| Panel {
+        heading: spectrum.heading(&name),
+        body: Body::Spectrum(spectrum),
+    };
+    let along = Along { range: (0.0, highest), label: Some("frequency (Hz)".into()) };
+    Ok((all.into_iter().map(panel).collect(), along))
 }
 
 /// The rates of the cells of each population, over their numbers or over a parameter.
@@ -233,17 +289,15 @@ fn spikes_name(train: &SpikeTrain) -> String {
 }
 
 fn nothing(result: &RunResult, options: &PlotOptions) -> String {
-    let mut names: Vec<String> = match options.kind {
-        PlotKind::All | PlotKind::Traces | PlotKind::Space => result.series.iter().map(|s| s.name.clone()).collect(),
-        PlotKind::Raster | PlotKind::Rates | PlotKind::Intervals | PlotKind::Cells => Vec::new(),
-    };
-    if !matches!(options.kind, PlotKind::Traces | PlotKind::Space) {
-        names.extend(result.spikes.iter().map(spikes_name));
-    }
-    let what = match options.kind {
-        PlotKind::All => "series and no spikes",
-        PlotKind::Traces | PlotKind::Space => "series",
-        PlotKind::Raster | PlotKind::Rates | PlotKind::Intervals | PlotKind::Cells => "spikes",
+    let (of_series, of_spikes) = options.kind.shows();
+    // Spikes alone are no traces.
+    let of_spikes = of_spikes && options.kind != PlotKind::Traces;
+    let series = result.series.iter().filter(|_| of_series).map(|s| s.name.clone());
+    let mut names: Vec<String> = series.chain(result.spikes.iter().filter(|_| of_spikes).map(spikes_name)).collect();
+    let what = match (of_series, of_spikes) {
+        (true, true) => "series and no spikes",
+        (true, false) => "series",
+        (false, _) => "spikes",
     };
     if names.is_empty() {
         return format!("the results hold no {what}");

@@ -32,12 +32,42 @@ pub fn bin_of(t: f64, start: f64, bin: f64) -> usize {
     (((t - start) / bin - 1e-9).ceil() as usize).saturating_sub(1)
 }
 
+/// The spikes of the given cells (of all, if there are none) from where a window begins on: the numbers of their bins and of their cells. A spike
+/// where the window begins is one of the bin before, unless there is none.
+pub fn binned<'a>(
+    train: &'a SpikeTrain,
+    begin: f64,
+    bin: f64,
+    cells: &'a [u64],
+) -> impl Iterator<Item = (usize, usize)> + 'a {
+    let least = if begin > 0.0 { begin + 1e-9 * bin } else { begin };
+    let shown = move |(t, cell): &(&f64, &u64)| **t >= least && (cells.is_empty() || cells.contains(cell));
+    let of = move |(t, cell): (&f64, &u64)| (bin_of(*t, begin, bin), *cell as usize);
+    train.t.iter().zip(&train.i).filter(shown).map(of)
+}
+
+/// How many of the given cells (of all, if there are none) a train is of.
+pub fn cells_of(train: &SpikeTrain, cells: &[u64]) -> usize {
+    match cells {
+        [] => train.cells,
+        some => some.iter().filter(|&&cell| cell < train.cells as u64).count(),
+    }
+}
+
+/// Why a bin width cannot be, if so.
+pub fn unfit(bin: f64, window: (f64, f64)) -> Option<String> {
+    let span = window.1 - window.0;
+    let fits = bin > 0.0 && bin <= span && span / bin <= MOST_BINS_ASKED_FOR;
+    (!fits)
+        .then(|| format!("a bin of {bin} ms does not divide the {span} ms shown into 1 to {MOST_BINS_ASKED_FOR} bins"))
+}
+
 impl Rate {
     /// Counts the spikes of the given cells (all, if there are none) within the window; the error says why a bin width cannot be.
     pub fn new(train: &SpikeTrain, window: (f64, f64), bin: Option<f64>, cells: &[u64]) -> Result<Rate, String> {
         let span = window.1 - window.0;
-        if let Some(bin) = bin.filter(|bin| !(*bin > 0.0 && *bin <= span && span / *bin <= MOST_BINS_ASKED_FOR)) {
-            return Err(format!("a bin of {bin} ms does not divide the {span} ms shown into 1 to 100000 bins"));
+        if let Some(why) = bin.and_then(|bin| unfit(bin, window)) {
+            return Err(why);
         }
         let bin = bin.unwrap_or_else(|| round_up(span / MOST_BINS).max(1.0));
         let whole = (span / bin + 1e-9).floor();
@@ -46,18 +76,12 @@ impl Rate {
         let mut edges: Vec<f64> = (0..count).map(|k| window.0 + k as f64 * bin).collect();
         edges.push(window.1);
         let mut counts = vec![0u64; count];
-        let mut chosen = vec![cells.is_empty(); train.cells];
-        for &cell in cells.iter().filter(|&&cell| cell < train.cells as u64) {
-            chosen[cell as usize] = true;
+        // The last bin may be longer than the others.
+        let end = bin_of(window.1, window.0, bin);
+        for (at, _) in binned(train, window.0, bin, cells).filter(|(at, _)| *at <= end) {
+            counts[at.min(count - 1)] += 1;
         }
-        // A spike where the window begins is one of the bin before.
-        let least = if window.0 > 0.0 { window.0 + 1e-9 * bin } else { window.0 };
-        let shown =
-            train.t.iter().zip(&train.i).filter(|(t, i)| (least..=window.1).contains(*t) && chosen[**i as usize]);
-        for (t, _) in shown {
-            counts[bin_of(*t, window.0, bin).min(count - 1)] += 1;
-        }
-        let of = chosen.iter().filter(|chosen| **chosen).count();
+        let of = cells_of(train, cells);
         let rate = |(k, n): (usize, &u64)| *n as f64 / of as f64 / (1e-3 * (edges[k + 1] - edges[k]));
         let rates = counts.iter().enumerate().map(rate).collect();
         Ok(Rate { bin, edges, rates })

@@ -71,7 +71,12 @@ pub fn select<'a>(sweep: &'a SweepResult, options: &PlotOptions) -> Result<(Vec<
         PlotKind::All => !trains.is_empty() && (options.series.is_empty() || series.is_empty()),
         PlotKind::Rates => true,
         PlotKind::Traces => false,
-        PlotKind::Raster | PlotKind::Intervals | PlotKind::Cells | PlotKind::Space => return Err(drawn()),
+        PlotKind::Raster
+        | PlotKind::Intervals
+        | PlotKind::Correlations
+        | PlotKind::Spectrum
+        | PlotKind::Cells
+        | PlotKind::Space => return Err(drawn()),
     };
     let numbers: Vec<Numbers> = if of_spikes {
         trains.iter().map(|&at| rates(sweep, at, options)).collect()

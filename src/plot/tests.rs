@@ -282,6 +282,62 @@ fn intervals_have_their_mean_and_spread() {
 }
 
 #[test]
+fn correlations_are_those_of_numbers_in_bins() {
+    let mut result = titled("Correlations");
+    result.meta.insert("options".into(), json!({ "dt_ms": 0.1 }));
+    result.meta.insert("steps".into(), json!(200));
+    // In ten bins cells 0 and 1 spike in the same three, cell 2 in two others, cell 3 never.
+    result.spikes = vec![SpikeTrain {
+        population: "p".into(),
+        cells: 4,
+        t: vec![1.0, 1.5, 3.0, 5.0, 6.0, 7.0, 9.0, 9.0],
+        i: vec![0, 1, 2, 0, 1, 2, 0, 1],
+    }];
+    let of = |options: PlotOptions| texts(&svg(&result, &PlotOptions { kind: PlotKind::Correlations, ..options }));
+    let said = of(PlotOptions::default());
+    // 1, and twice -0.06 / sqrt(0.21 * 0.16).
+    let heading = "p · 3 pairs of 3 cells with spikes, bins of 2 ms: mean 0.1151, standard deviation 0.6257";
+    assert!(said.contains(&heading.to_owned()), "{said:?}");
+    assert!(said.contains(&"correlation of numbers of spikes".to_owned()), "{said:?}");
+    let said = of(PlotOptions { cells: vec![0, 1, 3], bin: Some(4.0), ..PlotOptions::default() });
+    let heading = "p · 1 pairs of 2 cells with spikes, bins of 4 ms: mean 1, standard deviation 0";
+    assert!(said.contains(&heading.to_owned()), "{said:?}");
+    let alone = PlotOptions { kind: PlotKind::Correlations, cells: vec![0], ..PlotOptions::default() };
+    let error = render(&result, ImageFormat::Svg, &alone).expect_err("there are no pairs").to_string();
+    assert!(error.contains("in no population do two cells spike"), "{error}");
+}
+
+#[test]
+fn the_power_of_all_frequencies_is_the_variance() {
+    use super::spectrum::Spectrum;
+    let wave = |t: f64, _| 3.0 + 2.0 * (2.0 * std::f64::consts::PI * 31.25e-3 * t).sin();
+    let series = series("c.v", "mV", &times(4001, 0.25), 1, wave);
+    let spectrum = Spectrum::of_series(&series, (0.0, 1000.0), 2.0, &[]).unwrap();
+    assert_eq!(spectrum.highest(), 250.0);
+    let width = spectrum.points()[1].0 - spectrum.points()[0].0;
+    let total: f64 = spectrum.points().iter().map(|p| p.1 * width).sum();
+    // Means of bins are less than the wave by 0.6 %.
+    assert!((total - 2.0 * 0.994f64.powi(2)).abs() < 1e-2, "{total}");
+    assert_eq!(spectrum.heading("c.v"), "c.v · power in bins of 2 ms and pieces of 128 ms: most at 31.25 Hz");
+    // Spikes by chance, one cell, 20 per second: both sides of each frequency have the rate.
+    let mut state = 1u64;
+    let mut chance = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 11) as f64 / (1u64 << 53) as f64
+    };
+    let t: Vec<f64> = (0..100_000).map(f64::from).filter(|_| chance() < 0.02).collect();
+    let train = SpikeTrain { population: "p".into(), cells: 1, i: vec![0; t.len()], t };
+    let spectrum = Spectrum::of_spikes(&train, (0.0, 1e5), 2.0, &[]).unwrap();
+    let mean = spectrum.points().iter().map(|p| p.1).sum::<f64>() / spectrum.points().len() as f64;
+    assert!((mean / 40.0 - 1.0).abs() < 0.1, "{mean}");
+    let mut result = titled("Short");
+    result.spikes = vec![train];
+    let short = PlotOptions { kind: PlotKind::Spectrum, window: Some((0.0, 20.0)), ..PlotOptions::default() };
+    let error = render(&result, ImageFormat::Svg, &short).expect_err("it is too short").to_string();
+    assert!(error.contains("too short for a spectrum"), "{error}");
+}
+
+#[test]
 fn rates_of_cells_are_drawn_against_what_they_have() {
     let mut result = titled("f-I curve");
     result.meta.insert("options".into(), json!({ "dt_ms": 0.1 }));
@@ -325,7 +381,7 @@ fn rasters_and_rates_are_drawn_where_they_mean_something() {
     few.spikes = vec![rhythmic("few", 19, 500, 12.0)];
     let few_texts = texts(&svg(&few, &PlotOptions::default()));
     assert!(!few_texts.iter().any(|t| t.contains("rate")), "{few_texts:?}");
-    let asked = PlotOptions { kind: PlotKind::Rates, rate_bin: Some(20.0), ..PlotOptions::default() };
+    let asked = PlotOptions { kind: PlotKind::Rates, bin: Some(20.0), ..PlotOptions::default() };
     let asked_texts = texts(&svg(&few, &asked));
     assert!(asked_texts.iter().any(|t| t == "few · rate per cell in bins of 20 ms"), "{asked_texts:?}");
     assert!(!asked_texts.iter().any(|t| t == "cell"));

@@ -510,10 +510,24 @@ fn info_tells_shapes() {
         "    dend           1             3        100.0       628.3",
         "    axon           1             3         50.0       157.1",
         "    membrane time constant at soma(0.5): 10.00 ms",
+        // The potential of 13 compartments and its beginning, and eleven samples of 3 cells.
+        "a run of 1 ms takes 10 steps of 0.1 ms, about 336 B of memory for its cells, and 264 B for what it records",
     ] {
         assert!(told.lines().any(|l| l == line), "no line\n{line}\nin\n{told}");
     }
     assert!(told.contains("input resistance at soma(0.5): ") && told.contains("electrotonic length: "), "{told}");
+    // Without sections: the time constants of all states, where these are known before the run.
+    let points = "cell Lif { param tau: ms = 20 ms\n state v: mV = -60 mV; v' = -(v + 60 mV) / tau\n state w = 0; w' = -w / (index * 1 ms)
+          state grows = 1; grows' = grows / 1 ms; spike when v > -50 mV { v = -60 mV } }
+        synapse Kick { on event(weight: mV) { v += weight } }
+        network main { population a: Lif[10]\n connect a -> a via Kick { rule = fixed_in_degree(n = 4); weight = 1 mV; delay = 1 ms } }
+        run { duration = 10 ms; dt = 0.1 ms }";
+    std::fs::write(here.path().join("p.neuro"), points).unwrap();
+    let told = fine(&here, &["info", "p.neuro"]).out;
+    for line in ["a: 10 cells Lif", "    3 states, which begin with the time constants v 20 ms", "about 40 connections"]
+    {
+        assert!(told.lines().any(|l| l == line), "no line\n{line}\nin\n{told}");
+    }
 }
 
 #[test]
@@ -580,7 +594,7 @@ fn a_record_around_spikes_is_counted_and_verified_and_not_fitted() {
     ]);
     let run = |name| ["run", name, "--engine", "interp", "-o", "m.npz", "--memory", "1MB"];
     // 2000 rows of 200 cells wait, or 10 of them.
-    fails(&here, &run("far.neuro"), 1, &["GB of memory", "`--memory` allows"]);
+    fails(&here, &run("far.neuro"), 1, &["B of memory", "`--memory` allows"]);
     assert_eq!(neuroc(&here, &run("near.neuro")).code, 0);
     let verified =
         neuroc(&here, &["verify", "near.neuro", "--duration", "10ms", "--cache", &cache().display().to_string()]);
@@ -596,7 +610,7 @@ fn what_the_machine_cannot_hold_is_refused_with_numbers() {
         let cache = cache().display().to_string();
         let run = ["run", "m.neuro", "-o", "m.npz", "--engine", engine, "--cache", &cache, "--duration", "1e9s"];
         fails(&here, &with(&run, &["--set", "n=4e9"]), 1, &["GB of memory", "the machine has"]);
-        fails(&here, &with(&run, &["--memory", "20B"]), 1, &["GB of memory", "`--memory` allows"]);
+        fails(&here, &with(&run, &["--memory", "20B"]), 1, &["B of memory", "`--memory` allows"]);
     }
     fails(&here, &with(INTERP, &["--memory", "much"]), 2, &["a size such as 2GB"]);
     fails(&here, &with(INTERP, &["--duration", "1e10s"]), 1, &["for what it records", "the disk has", "every 1 ms"]);

@@ -45,6 +45,7 @@ pub fn run(args: &Args, model: &Path) -> Exit {
         ("--along", args.along.is_some()),
         ("--from", args.from.is_some()),
         ("--to", args.to.is_some()),
+        ("--bin", args.bin.is_some()),
     ];
     let of_results = [("--at", !args.at.is_empty()), ("--cells", args.cells.is_some())];
     if let Some((option, _)) = others.iter().find(|(_, given)| *given) {
