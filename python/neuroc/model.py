@@ -96,6 +96,10 @@ def parse(text: str, name: str = "model.neuro", directory: str | os.PathLike[str
     return Model(_core.Model.parse(text, name, os.fspath(directory)))
 
 
+def _unpacked(texts: Any, settings: Any) -> Model:
+    return Model(_core.Model.unpacked(texts, settings))
+
+
 def _value(name: str, value: Any) -> Any:
     """A str, a float, or an array of float64."""
     if isinstance(value, (str, float)):
@@ -215,6 +219,10 @@ class Model:
 
     def __deepcopy__(self, memo: Any) -> Model:
         return self.copy()
+
+    def __reduce__(self) -> Any:
+        # For other processes: the texts as they were checked, and the settings. Data files are read when a run begins.
+        return _unpacked, self._core.packed()
 
     def run(
         self,

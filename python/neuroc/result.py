@@ -6,8 +6,10 @@ import html
 import json
 import os
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,17 +84,39 @@ class Trace(np.ndarray):
         own = (self.name, self.population, self.unit, self.cells, self.t, np.asarray(self))
         return _trace, (*own, self.compartments, self.distance)
 
+    def __copy__(self) -> Trace:
+        make, (*own, values, compartments, distance) = self.__reduce__()
+        copied: Trace = make(*own, values.copy(), compartments, distance)
+        return copied
+
+    def __deepcopy__(self, memo: Any) -> Trace:
+        make, parts = self.__reduce__()
+        copied: Trace = make(*deepcopy(parts, memo))
+        return copied
+
     def __repr__(self) -> str:
         if not hasattr(self, "name"):
             return repr(np.asarray(self))
+        span = f"{self.t[0]:g} to {self.t[-1]:g} ms" if len(self) else "no samples"
+        return f"<neuroc.Trace {self.name} ({self.unit}): {self._size()}, {span}>"
+
+    def _size(self) -> str:
         rows, columns = self.shape
-        span = f"{self.t[0]:g} to {self.t[-1]:g} ms" if rows else "no samples"
-        what = f"{'cell' if self.compartments is None else 'compartment'}{'s' * (columns != 1)}"
-        return f"<neuroc.Trace {self.name} ({self.unit}): {rows} samples of {columns} {what}, {span}>"
+        what = "cell" if self.compartments is None else "compartment"
+        return f"{rows} samples of {columns} {what}{'s' * (columns != 1)}"
 
 
 def _trace(*parts: Any) -> Trace:
     return Trace._of(*parts)
+
+
+def _result(file: bytes, compile_s: float, run_s: float, threads: int) -> Result:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "result.npz"
+        path.write_bytes(file)
+        raw = _core.Recorded.read(os.fspath(path))
+    assert isinstance(raw, dict)
+    return Result(raw | {"compile_s": compile_s, "run_s": run_s, "threads": threads})
 
 
 def _with_gaps(t: NDArray[np.float64], x: Any) -> tuple[Any, Any]:
@@ -189,6 +213,12 @@ class Result(Mapping[str, Trace]):
 
     def __len__(self) -> int:
         return len(self._traces)
+
+    def __reduce__(self) -> Any:
+        # As a file holds it; how long the run took is in no file.
+        with TemporaryDirectory() as folder:
+            (file,) = self.save(Path(folder) / "result.npz")
+            return _result, (file.read_bytes(), self.compile_s, self.run_s, self.threads)
 
     @property
     def t(self) -> NDArray[np.float64]:
@@ -327,7 +357,7 @@ class Result(Mapping[str, Trace]):
             return f", {np.min(np.asarray(trace)):.4g} to {np.max(np.asarray(trace)):.4g} {trace.unit}" if trace.size else ""
 
         records = [
-            (name, f"{trace.shape[0]} samples of {trace.shape[1]} cell{'s' * (trace.shape[1] != 1)}{span(trace)}")
+            (name, f"{trace._size()}{span(trace)}")
             for name, trace in self._traces.items()
         ]
         trains = [(f"spikes of {name}", f"{len(train)} of {train.cells} cell{'s' * (train.cells != 1)}")

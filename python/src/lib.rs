@@ -8,6 +8,7 @@ mod fitting;
 mod learning;
 mod model;
 mod network;
+mod packed;
 mod recorded;
 mod running;
 mod simulator;

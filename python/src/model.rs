@@ -6,6 +6,7 @@
 use crate::error::{self, guarded, usage};
 use crate::fitting::{self, Differentiable};
 use crate::learning::{Learning, Trained};
+use crate::packed;
 use crate::recorded::Recorded;
 use crate::running::{Machine, Said, Signals};
 use crate::simulator::Simulator;
@@ -41,10 +42,10 @@ pub struct Model {
 
 /// Settings by full names, in the order in which they were made.
 #[derive(Clone, Default)]
-pub(crate) struct Settings(Vec<(String, Setting)>);
+pub(crate) struct Settings(pub(crate) Vec<(String, Setting)>);
 
 #[derive(Clone)]
-enum Setting {
+pub(crate) enum Setting {
     /// As `--set` takes it.
     Text(String),
     /// In canonical units.
@@ -188,7 +189,7 @@ impl Model {
         let (cells, records) = draft.memory(machine.precision);
         let needed = if recorded { cells + records } else { cells };
         if let Some(most) = memory::most().filter(|&most| needed > most) {
-            let (needed, most) = (memory::gigabytes(needed), memory::gigabytes(most));
+            let (needed, most) = (memory::told(needed), memory::told(most));
             let help = "take fewer cells, or record fewer of them, or less often (`every`)";
             return Err(error::engine(format!(
                 "the run needs about {needed} of memory, but the machine has {most}; {help}"
@@ -245,6 +246,20 @@ impl Model {
     /// The same with settings of its own.
     fn copy(&self) -> Model {
         Model { checked: Arc::clone(&self.checked), settings: Mutex::new(self.settings()) }
+    }
+
+    /// What another process needs to have the same model.
+    fn packed(&self) -> (packed::Texts, packed::Packed) {
+        (packed::texts(&self.checked.sources), packed::settings(&self.settings()))
+    }
+
+    /// A model that was packed.
+    #[staticmethod]
+    fn unpacked(py: Python<'_>, texts: packed::Texts, settings: packed::Packed) -> PyResult<Model> {
+        guarded(|| {
+            let model = Model::of(py.detach(|| packed::checked(texts)))?;
+            Ok(Model { settings: Mutex::new(packed::unpacked(settings)), ..model })
+        })
     }
 
     /// The name of the model, the lines at its head, and the file as it was named.

@@ -1,5 +1,6 @@
 """Runs and their results."""
 
+import copy
 import json
 import os
 import pickle
@@ -81,6 +82,35 @@ def test_compartments_have_names_and_distances(tmp_path):
         data = again.to_xarray()
         assert data["one.all.v"].dims == ("time", "one.all.v.compartment")
         assert data["c.all.v.distance"].values.tolist() == v.distance.tolist()
+
+
+def test_models_and_results_go_to_other_processes(tmp_path):
+    (tmp_path / "mine.neuro").write_text("channel Leak { param gbar = 0.1 mS/cm2; param erev = -65 mV }\n")
+    text = "use mine.{Leak}\n" + BRANCHED.split("\n", 2)[2]
+    (tmp_path / "m.neuro").write_text(text)
+    models = [neuroc.load(tmp_path / "m.neuro"), neuroc.parse(text, directory=tmp_path)]
+    for model in models:
+        model.set("c.Leak.erev", [-65.0, -60.0]).set("step.amplitude", "0.2 nA")
+    packed = [pickle.dumps(model) for model in models]
+    # They come back as they were, whatever has become of the files.
+    (tmp_path / "mine.neuro").unlink()
+    for model, bytes_ in zip(models, packed):
+        again = pickle.loads(bytes_)
+        assert again.settings == model.settings and again.file == model.file
+        result = model.run(engine="interp")
+        assert (again.run(engine="interp")["c.all.v"] == result["c.all.v"]).all()
+        again.unset()
+        assert len(model.settings) == 2
+    once_more = pickle.loads(pickle.dumps(result))
+    assert list(once_more) == list(result) and repr(once_more) == repr(result)
+    assert (once_more["c.all.v"] == result["c.all.v"]).all() and once_more.params.keys() == result.params.keys()
+    assert "11 samples of 6 compartments" in repr(once_more)
+    sweep = models[0].copy().unset().sweep({"step.amplitude": [0.1, 0.2]}, engine="interp")
+    assert (pickle.loads(pickle.dumps(sweep))["one.all.v"] == sweep["one.all.v"]).all()
+    for copied in (copy.copy(result["c.all.v"]), copy.deepcopy(result["c.all.v"])):
+        assert copied.name == "c.all.v" and copied.compartments == result["c.all.v"].compartments
+        np.asarray(copied)[:] = 0
+        assert (result["c.all.v"] != 0).all()
 
 
 def test_a_trace_knows_its_time_and_unit(squid):

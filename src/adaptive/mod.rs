@@ -518,6 +518,17 @@ impl Engine for Adaptive {
             let values: Vec<f64> = (first..first + count).map(|at| running.value(at)).collect();
             self.inner.write(field, &values)?;
         }
+        // Places of cells with sections have copies, which what comes from elsewhere reads.
+        for (&source, &field) in &self.fields {
+            let Source::There(place, state) = source else { continue };
+            let (place, state) = (place as usize, state as usize);
+            let Some(first) = running.ground.unknowns[state] else { continue };
+            let of = self.model.states[state].population;
+            let element = |at| self.model.element_in(of, place, at).ok_or_else(|| lost("a place"));
+            let copied = |at| Ok(running.value(first + element(at)?));
+            let values = (0..running.ground.sizes[place]).map(copied).collect::<Result<Vec<f64>, EngineError>>()?;
+            self.inner.write(field, &values)?;
+        }
         self.inner.observe(step)
     }
 

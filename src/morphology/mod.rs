@@ -240,7 +240,8 @@ impl Tree {
                 Some((parent, x)) => (starts[parent] + x * sections[parent].length()).abs(),
             };
             for i in 0..n {
-                let cut = |k: f64| length * k / n as f64;
+                // The last one is the end itself, where a ring may be.
+                let cut = |k: f64| if k == n as f64 { length } else { length * k / n as f64 };
                 let (from, middle, to) = (cut(i as f64), cut(i as f64 + 0.5), cut(i as f64 + 1.0));
                 let before = section.between(from, middle);
                 let after = section.between(middle, to);

@@ -83,6 +83,13 @@ impl<'a, T: Scalar> Rows<'a, T> {
         V::load(&self.numbers[(row.at * count + number) * V::LANES..])
     }
 
+    /// The same for what arrives from a block on.
+    #[inline(always)]
+    pub fn from_block<V: Lanes>(self, block: usize) -> Rows<'a, T> {
+        let begin = self.first[block] as usize * V::LANES;
+        Rows { sources: self.sources.part(begin..self.sources.list().len()), ..self }
+    }
+
     /// What arrives at the first row of the first block, and then at all others: values of fields, of all cells each.
     #[inline(always)]
     pub fn arrivals<V: Lanes<Scalar = T>, const FIELDS: usize>(

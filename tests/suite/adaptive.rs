@@ -373,6 +373,32 @@ run { duration = 30 ms; dt = 0.002 ms; celsius = 6.3 degC; record a.soma.{v, Na.
     }
 }
 
+/// What flows through a junction is told of the voltages on both sides, also where one is a place of a cell with sections.
+#[test]
+fn currents_through_junctions_are_of_both_sides() {
+    let text = "
+channel Leak { param gbar = 0.1 mS/cm2; param erev = -65 mV }
+junction Gap { param g = 1 nS; current i = g * dv }
+cell P { state v: mV = -58 mV; v' = (-64 mV - v) / 12 ms - i_syn / (30 pF) }
+cell D {
+    section d { length = 50 um; diam = 2 um; compartments = 3 }
+    region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak }
+}
+network main {
+    population p: P
+    population d: D
+    connect p -- d.d(0.5) via Gap { rule = one_to_one }
+}
+run { duration = 4 ms; dt = 0.025 ms; method = adaptive; record p.v every 0.5 ms; record p.i_gap every 0.5 ms; record d.d(0.5).v every 0.5 ms }";
+    let (result, _) = solved(text, within(1e-9));
+    let [v, flow, there] = ["p.v", "p.i_gap", "d.d(0.5).v"].map(|name| column(&result, name, 0));
+    for row in 0..v.len() {
+        let through = v[row] - there[row];
+        assert!((flow[row] - through).abs() < 1e-9 * through.abs(), "{row}: {} is not {through} pA", flow[row]);
+    }
+    assert!(there[8] > there[0] + 0.5, "{there:?}");
+}
+
 /// The duration and the interval of some options, in others.
 fn options_of(options: CompileOptions, from: CompileOptions) -> CompileOptions {
     CompileOptions { duration: from.duration, every: from.every, ..options }

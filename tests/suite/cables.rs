@@ -880,6 +880,77 @@ fn junctions_and_electrodes_on_branches_give_the_same_bits() {
     same_bits(&single, &native_run(&checked, Precision::F32, 3));
 }
 
+/// Cells that are many take their steps some after others: what comes through junctions reaches those that it is for.
+#[test]
+fn junctions_of_many_cells_lead_where_they_should() {
+    let text = format!(
+        "{PASSIVE}junction Gap {{ param g = 5 nS; current i = g * dv }}
+        cell Cable {{
+            section d {{ length = 400 um; diam = 2 um; compartments = 41 }}
+            region all {{ ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak }}
+        }}
+        network main {{
+            population p: Cable[250]
+            init p.v = -65 mV + 5 mV * index / 250
+            connect p.d(0.5) -- p.d(0.5) via Gap {{ rule = fixed_in_degree(n = 1) }}
+        }}
+        run {{ duration = 0.5 ms; dt = 0.025 ms; method = METHOD; record p.d(0.5).v every 0.1 ms }}"
+    );
+    for method in ["cnexp", "crank_nicolson"] {
+        let checked = checked(&text.replace("METHOD", method));
+        let plain =
+            CompileOptions { passes: driver::Passes::Level(neuroc::passes::OptLevel::O0), ..Default::default() };
+        let expected = run(&checked, &plain, Way::Optimized);
+        for threads in [1, 2] {
+            let found = native_run(&checked, Precision::F64, threads);
+            let (a, b) = (&found.series[0], &expected.series[0]);
+            let rows = 0..a.t.len();
+            let worst = rows.flat_map(|row| (0..250).map(move |cell| (row, cell)));
+            let worst = worst.map(|at| (a.values.get(at.0, at.1) - b.values.get(at.0, at.1)).abs()).fold(0.0, f64::max);
+            assert!(worst < 1e-11, "{method}, {threads} threads: {worst} mV");
+        }
+        // They do matter.
+        let first = expected.series[0].values.get(5, 0) - expected.series[0].values.get(0, 0);
+        assert!(first.abs() > 1e-3, "{first}");
+    }
+}
+
+/// A state may be a conductance or a current itself: what it brings to a compartment is of one time on all engines.
+#[test]
+fn states_that_are_conductances_or_currents_count_as_products_with_them() {
+    let text = "channel Pas { param gbar = 0.08 mS/cm2; param erev = -67 mV }
+        channel St { state x: mS/cm2 = 0.3 mS/cm2; x' = (0.02 mS/cm2 - x) / 3 ms; current i = ONE * x * (v + 30 mV) }
+        channel Sc { state y: uA/cm2 = -10 uA/cm2; y' = -y / 2 ms; current i = ONE * y }
+        synapse Cur { state c: uA/cm2 = 0 uA/cm2; c' = -c / 2 ms; on event(weight: uA/cm2) { c -= weight } current i = ONE * c }
+        cell B {
+            section s { length = 20 um; diam = 15 um; compartments = 1 }
+            section d { from s(1); length = 100 um; diam = 2 um; compartments = 4 }
+            region all { ra = 120 ohm*cm; cm = 1 uF/cm2; v_init = -67 mV; insert Pas }
+            region d { insert St }
+            region s { insert Sc }
+        }
+        network main { population b: B
+            drive b.s(0.5) via Cur from times(1 ms) { weight = 10 uA/cm2 } }
+        run { duration = 5 ms; dt = 0.1 ms; method = METHOD; record b.all.v every 0.5 ms }";
+    for method in ["cnexp", "crank_nicolson"] {
+        let of = |one: &str, way| ran(&text.replace("METHOD", method).replace("ONE", one), way);
+        let reference = of("1", Way::Plain);
+        for way in [Way::Optimized, Way::Native] {
+            let found = of("1", way);
+            for row in 0..11 {
+                for column in 0..5 {
+                    let [a, b] = [&found, &reference].map(|r| r.series[0].values.get(row, column));
+                    assert!((a - b).abs() < 1e-11, "{method}, {way:?}, {row}: {a} and {b}");
+                }
+            }
+        }
+        // A factor that no pass takes away.
+        let product = of("exp(0 * v / 1 mV)", Way::Plain);
+        let [a, b] = [&product, &reference].map(|r| r.series[0].values.get(10, 0));
+        assert!((a - b).abs() < 1e-9, "{method}: {a} and {b}");
+    }
+}
+
 /// What differs from cell to cell is what cells of their own kinds have.
 #[test]
 fn values_of_cells_are_those_of_all_their_compartments() {
@@ -1229,6 +1300,20 @@ fn compartments_of_files_are_those_of_neuron() {
         }
     }
     assert!(compared > 200, "{compared}");
+}
+
+/// A ring at the end of a section belongs to its last compartment, however many there are.
+#[test]
+fn rings_at_ends_are_in_every_cut() {
+    let swc = "1 1 0 0 0 10 -1\n2 3 10 0 0 1 1\n3 3 73.3 0 0 1 2\n4 3 110.7 0 0 0.7 3\n5 3 110.7 0 0 2.1 4\n";
+    let areas = (1..60).map(|n| {
+        let cut = "param c = 1 uF/cm2\n    compartments { count = N }".replace('N', &n.to_string());
+        let tree = tree(swc, &RECONSTRUCTED.replace("param c = 1 uF/cm2", &cut));
+        let section = tree.sections.iter().find(|s| s.name.starts_with("dend")).expect("a dendrite");
+        tree.area[section.first..section.first + section.count].iter().sum::<f64>() * 1e8
+    });
+    let areas: Vec<f64> = areas.collect();
+    assert!(areas.iter().all(|area| (area - areas[0]).abs() < 1e-9), "{areas:?}");
 }
 
 #[test]

@@ -155,11 +155,11 @@ fn print_kernel(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan) -> fmt:
     for &(field, value) in &kernel.stores {
         writeln!(f, "        store {} to {}", operand(kernel, value), place(plan, field))?;
     }
-    for &(register, value) in &kernel.updates {
-        writeln!(f, "        {} := {}", kernel.registers[register as usize].name, operand(kernel, value))?;
-    }
     for Add { tie, sum, value } in &kernel.adds {
         writeln!(f, "        add {} to flat[{sum}] along {tie}", operand(kernel, *value))?;
+    }
+    for &(register, value) in &kernel.updates {
+        writeln!(f, "        {} := {}", kernel.registers[register as usize].name, operand(kernel, value))?;
     }
     writeln!(f, "      }}")?;
     for register in kernel.registers.iter().filter(|register| register.changes) {

@@ -304,12 +304,13 @@ impl Emitter<'_> {
         for &(field, value) in &kernel.stores {
             body.line(self.store(&self.operand(value), field));
         }
-        for &(register, value) in &kernel.updates {
-            body.line(format!("{} = {};", kernel.registers[register as usize].name, self.operand(value)));
-        }
+        // What is added is of the beginning of the step, as registers have it until they are updated.
         for add in &kernel.adds {
             let (value, sum) = (self.operand(add.value), flat_field(add.sum));
             body.line(format!("ties[{}].add(&mut flat[{sum}..], block, {value});", add.tie));
+        }
+        for &(register, value) in &kernel.updates {
+            body.line(format!("{} = {};", kernel.registers[register as usize].name, self.operand(value)));
         }
 
         let mut inside = Text::at(2);
@@ -516,8 +517,10 @@ impl Emitter<'_> {
         };
         let fields: Vec<String> = arriving(edges).map(slice).collect();
         if !fields.is_empty() {
-            let head =
-                format!("let mut arriving{number} = links.edges[{}].arrivals::<V, {}>", edges.edges, fields.len());
+            // Of branched cells some take their steps after others.
+            let behind = if self.is_branched() { ".from_block::<V>(blocks.start)" } else { "" };
+            let rows = format!("links.edges[{}]{behind}", edges.edges);
+            let head = format!("let mut arriving{number} = {rows}.arrivals::<V, {}>", fields.len());
             out.call_with_list(&head, &fields, ";");
         }
     }
