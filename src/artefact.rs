@@ -10,6 +10,7 @@ use crate::driver::{Experiment, StepBack};
 use crate::engine::inputs::{Inputs, Table};
 use crate::engine::{EngineError, Setup};
 use crate::step::FieldId;
+use crate::units::scale;
 use ndarray::{ArrayD, IxDyn};
 use ndarray_npy::{NpzWriter, WritableElement, WriteNpzError};
 use serde_json::{Map, Value, json};
@@ -88,7 +89,7 @@ pub fn files_with(experiment: &Experiment, inputs: &Inputs) -> Result<Vec<File>,
             "records": records.map(|(r, (_, cells))| json!({
                 "name": r.name,
                 "unit": r.unit.name,
-                "scale": crate::units::scale(1.0, r.unit.exponent),
+                "scale": scale(1.0, r.unit.exponent),
                 "cells": [cells.start, cells.end],
             })).collect::<Vec<_>>(),
         },
@@ -124,10 +125,11 @@ impl Units {
         let mut units = Units { of: BTreeMap::new(), parameters: Vec::new() };
         for field in &interface.fields {
             let unit = if field.unit.is_empty() { "1" } else { &field.unit };
-            units.of.insert(field.field, (unit.to_string(), field.scale));
+            units.of.insert(field.field, (unit.to_string(), scale(1.0, field.exponent)));
             if let Some((_, value)) = experiment.setup.uniforms.iter().find(|(id, _)| *id == field.field) {
                 let name = &experiment.program().field(field.field).name;
-                let value = json!({"name": name, "value": value / field.scale, "unit": unit, "doc": field.doc});
+                let value =
+                    json!({"name": name, "value": scale(*value, -field.exponent), "unit": unit, "doc": field.doc});
                 units.parameters.push(value);
             }
         }

@@ -33,7 +33,7 @@ use crate::simulate::Extent;
 use crate::source::SourceMap;
 use crate::step::{self, Field, FieldId, FieldKind, Program, Source, SpaceKind, Tolerance, Verified};
 use crate::syntax;
-use crate::units::{self, DisplayUnit};
+use crate::units::DisplayUnit;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
@@ -409,16 +409,16 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
             FieldKind::Const | FieldKind::State | FieldKind::Output | FieldKind::Event => None,
             FieldKind::Temp => continue,
         };
-        let (unit_name, scale) = match field.source {
-            Source::Dt => ("ms".to_string(), 1.0),
-            _ if unit.name == "1" => (String::new(), 1.0),
-            _ => (unit.name.clone(), units::scale(1.0, unit.exponent)),
+        let (unit_name, exponent) = match field.source {
+            Source::Dt => ("ms".to_string(), 0),
+            _ if unit.name == "1" => (String::new(), 0),
+            _ => (unit.name.clone(), unit.exponent),
         };
         fields.push(InterfaceField {
             field: id,
             name: shown_name(program, field),
             unit: unit_name,
-            scale,
+            exponent,
             doc: param.map(|p| p.docs.join(" ")).unwrap_or_default(),
             default: default.unwrap_or(FieldDefault::None),
         });

@@ -23,6 +23,8 @@ use std::collections::HashSet;
 pub(super) struct Joined<'a> {
     /// Its name in the network.
     name: String,
+    /// The name of the model here.
+    own: String,
     model: &'a ast::Junction,
     file: usize,
 }
@@ -67,10 +69,10 @@ impl<'a> Lowerer<'a> {
         }
         let item = self.find_item(0, via, Kind::Junction)?;
         let ItemKind::Junction(model) = item.kind else { return None };
-        let own = alias.as_ref().unwrap_or(via);
-        joined.push(own.text.clone());
-        let count = joined.iter().filter(|n| **n == own.text).count();
-        let name = if count == 1 { own.text.clone() } else { format!("{}_{count}", own.text) };
+        let called = &alias.as_ref().unwrap_or(via).text;
+        joined.push(called.clone());
+        let count = joined.iter().filter(|n| *n == called).count();
+        let name = if count == 1 { called.clone() } else { format!("{called}_{count}") };
         self.check_junction_args(model, via, args);
         self.note_arguments(
             args.iter().map(|a| &a.0),
@@ -95,7 +97,7 @@ impl<'a> Lowerer<'a> {
             let entry = Entry { unit: default.unit, written: false, used: true, ..entry };
             scope.add(entry.docs(&p.docs)).ok();
         }
-        Some(Joined { name, model, file: item.file })
+        Some(Joined { name, own: called.clone(), model, file: item.file })
     }
 
     fn check_junction_args(&mut self, model: &ast::Junction, junction: &ast::Name, args: &[(ast::Name, ast::Expr)]) {
@@ -196,7 +198,7 @@ impl<'a> Lowerer<'a> {
         let right = if alike { None } else { self.end(draft, to) };
         let scope = &mut draft.scope;
         let rule = self.rule(scope, keys, Block::Junction, span);
-        let Joined { name, model, file } = junction?;
+        let Joined { name, own, model, file } = junction?;
         let current = self.junction_current(scope, &format!("{name}."), file, model)?;
         let ends = [left?, right?];
         for (end, side) in ends.iter().zip([from, to]).filter(|(end, _)| end.area.is_none()) {
@@ -211,7 +213,11 @@ impl<'a> Lowerer<'a> {
             }
             return None;
         }
-        Some(Connection { name, ends, current, rule: rule?, span })
+        let [left, right] = ends.map(|end| draft.populations[end.population].name.as_str());
+        let stream = super::projection::free_name(format!("{own} {left} {right}"), |name| {
+            draft.connections.iter().any(|c| c.stream == name)
+        });
+        Some(Connection { name, stream, ends, current, rule: rule?, span })
     }
 
     /// One side of a connection.

@@ -768,6 +768,8 @@ pub struct Input {
 pub struct Connection {
     /// Its name: that of the junction model, with a number from the second connection of the model on.
     pub name: String,
+    /// What is drawn for it is drawn for this name: that of the junctions and of both populations, with a number where such a line came before.
+    pub stream: String,
     /// The left side and the right one.
     pub ends: [End; 2],
     /// What flows out of the left side and into the right one: a current (then each side has an area, or is a point neuron), or a current density, a function of

@@ -29,7 +29,7 @@ pub(super) struct NetworkDraft<'a> {
     pub inputs: Vec<Input>,
     pub clamps: Vec<Clamp>,
     pub input_names: Vec<&'a Name>,
-    connections: Vec<Connection>,
+    pub(super) connections: Vec<Connection>,
     pub projections: Vec<Projection>,
     pub drives: Vec<Drive>,
     pub instances: Vec<Instance>,

@@ -1074,7 +1074,7 @@ impl NetworkDraft<'_> {
 }
 
 /// A name, with a number behind it if it is taken.
-fn free_name(name: String, is_taken: impl Fn(&str) -> bool) -> String {
+pub(super) fn free_name(name: String, is_taken: impl Fn(&str) -> bool) -> String {
     let numbered = (2..).map(|n| format!("{name}_{n}"));
     std::iter::once(name.clone()).chain(numbered).find(|name| !is_taken(name)).unwrap_or(name)
 }

@@ -558,7 +558,8 @@ impl<'m> Builder<'m> {
         };
         let Ty::Real(dim) = c.current.ty else { panic!("the checked model has real currents") };
         let rule = self.rule(&c.rule);
-        Some(Connection { name, here, there, current, dim, side, junctions: c.name.clone(), rule, span: c.span })
+        let (junctions, stream) = (c.name.clone(), c.stream.clone());
+        Some(Connection { name, here, there, current, dim, side, junctions, stream, rule, span: c.span })
     }
 
     /// What is demanded of the symbols of cells, of the network's parameters, and of arguments in the network.

@@ -362,6 +362,8 @@ pub struct Connection {
     pub side: Side,
     /// The name of the junctions, the same for both sides.
     pub junctions: String,
+    /// What is drawn is drawn for this name, the same for both sides.
+    pub stream: String,
     /// Which cells are connected.
     pub rule: ConnectionRule,
     /// Where it stands.

@@ -277,12 +277,29 @@ pub struct FieldInfo {
     pub name: &'static str,
     /// Its unit, as the model's author wrote it; empty for pure numbers.
     pub unit: &'static str,
-    /// One of this unit in canonical units.
-    pub scale: f64,
+    /// One of this unit is ten to this power in canonical units.
+    pub exponent: i32,
     /// What it is.
     pub doc: &'static str,
     /// Where it is.
     pub home: FieldHome,
+}
+
+impl FieldInfo {
+    /// A number in the unit of the field in canonical units.
+    fn canonical(&self, value: f64) -> f64 {
+        scaled(value, self.exponent)
+    }
+
+    /// A canonical number in the unit of the field, as results have it.
+    fn shown(&self, canonical: f64) -> f64 {
+        scaled(canonical, -self.exponent)
+    }
+}
+
+/// `value * 10^exponent`, by one exact power of ten where there is one.
+fn scaled(value: f64, exponent: i32) -> f64 {
+    if exponent >= 0 { value * 10f64.powi(exponent) } else { value / 10f64.powi(-exponent) }
 }
 
 /// What a field is and where.
@@ -480,7 +497,7 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
                  was made"
             )));
         }
-        let value = value * field.scale;
+        let value = field.canonical(value);
         self.uniforms[index] = value;
         self.machine.set_uniform(index, value).map_err(|fault| Error(format!("`{name}`: {fault}")))
     }
@@ -498,14 +515,15 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
     pub fn param(&self, name: &str) -> Result<f64, Error> {
         let field = self.field(name)?;
         let FieldHome::Param(index) = field.home else { return Self::mismatch(field, "parameter") };
-        Ok(self.uniforms[index] / field.scale)
+        Ok(field.shown(self.uniforms[index]))
     }
 
     /// Sets a function of time: samples `(t in ms, value in its unit)` with times that never go back.
     pub fn set_series(&mut self, name: &str, samples: &[(f64, f64)]) -> Result<(), Error> {
         let field = self.field(name)?;
         let FieldHome::Series(index) = field.home else { return Self::mismatch(field, "function of time") };
-        let samples: Vec<Sample> = samples.iter().map(|&(t, value)| Sample { t, value: value * field.scale }).collect();
+        let samples: Vec<Sample> =
+            samples.iter().map(|&(t, value)| Sample { t, value: field.canonical(value) }).collect();
         check(&samples).map_err(|_| Error(format!("the samples of `{name}` are none or go back in time")))?;
         self.series[index].clone_from(&samples);
         self.machine.set_series(index, samples).map_err(|fault| Error(format!("`{name}`: {fault}")))
@@ -570,7 +588,7 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
         if bank != Bank::Data && !self.ready {
             return Err(Error(format!("`{name}` was set before `init`, which would set it anew")));
         }
-        let values: Vec<f64> = values.iter().map(|value| value * field.scale).collect();
+        let values: Vec<f64> = values.iter().map(|&value| field.canonical(value)).collect();
         let written = match field.home {
             FieldHome::Cells(place) => {
                 let written = self.machine.write(place, &values);
@@ -660,7 +678,7 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
             FieldHome::Param(_) | FieldHome::Series(_) | FieldHome::Network(_) | FieldHome::Event { .. } => Ok(()),
         };
         read.map_err(failed)?;
-        values.iter_mut().for_each(|value| *value /= field.scale);
+        values.iter_mut().for_each(|value| *value = field.shown(*value));
         Ok(values)
     }
 

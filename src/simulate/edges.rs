@@ -315,7 +315,7 @@ fn both_ways(model: &Model, shape: &Shape, c: &Connection) -> Result<Csr, Diagno
     match &c.rule {
         ConnectionRule::Named(name, arguments) => {
             let rule = rule(model, name, arguments).map_err(|why| wrong(c, why))?;
-            let pairs = connect::undirected(&rule, shape, model.seed, stream(&c.junctions)).map_err(fail)?;
+            let pairs = connect::undirected(&rule, shape, model.seed, stream(&c.stream)).map_err(fail)?;
             connect::directed_csr(&pairs, shape.cells()).map_err(fail)
         }
         ConnectionRule::File(file) => connect::read_junctions(&model.data[*file as usize], shape),
@@ -333,7 +333,7 @@ fn one_way(model: &Model, [left, right]: [&Shape; 2], c: &Connection) -> Result<
     let pairs: Vec<Entry> = match &c.rule {
         ConnectionRule::Named(name, arguments) => {
             let rule = rule(model, name, arguments).map_err(|why| wrong(c, why))?;
-            let stream = stream(&c.junctions);
+            let stream = stream(&c.stream);
             match once {
                 true => connect::undirected(&rule, left, model.seed, stream).map_err(fail)?,
                 false => connect::directed(&rule, ends, model.seed, stream).map_err(fail)?,

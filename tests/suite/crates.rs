@@ -17,7 +17,7 @@ fn program(name: &str) -> Verified {
     verify(parse(&std::fs::read_to_string(path).unwrap()).unwrap()).unwrap()
 }
 
-/// Everything visible; values in thousandths of the canonical unit.
+/// Everything visible; values in tenths of the canonical unit.
 fn interface(program: &Verified, name: &str) -> Interface {
     let program = program.program();
     let field = |(index, field): (usize, &neuroc::step::Field)| {
@@ -32,7 +32,7 @@ fn interface(program: &Verified, name: &str) -> Interface {
         };
         let (id, name) = (neuroc::step::FieldId(index as u32), field.name.clone());
         let doc = "A \"quantity\" | of the model.".into();
-        InterfaceField { field: id, name, unit: "mV".into(), scale: 0.5, doc, default }
+        InterfaceField { field: id, name, unit: "mV".into(), exponent: -1, doc, default }
     };
     let plain = program.spaces.iter().filter(|space| space.kind == SpaceKind::Plain);
     Interface {
@@ -150,15 +150,15 @@ int main(void) {
     if (driven_step(model, 1) == 0) return 4;
     if (driven_set_param(model, "amplitud", 1.0) == 0) return 5;
     fprintf(stderr, "%s\n", driven_error(model));
-    TRY(driven_set_param(model, "amplitude", 2.5));
-    double t[3] = {0.1, 0.6, 1.0}, value[3] = {0.0, 4.0, -1.0};
+    TRY(driven_set_param(model, "amplitude", 12.5));
+    double t[3] = {0.1, 0.6, 1.0}, value[3] = {0.0, 20.0, -5.0};
     TRY(driven_set_series(model, "p.input", t, value, 3));
     TRY(driven_set_seed(model, 7));
     TRY(driven_init(model));
     TRY(driven_step(model, 33));
     double x[16]; size_t n;
     TRY(driven_read(model, "p.t", x, 16, &n));
-    for (size_t i = 0; i < n; i++) printf("%a\n", 0.5 * x[i]);
+    for (size_t i = 0; i < n; i++) printf("%a\n", x[i]);
     uint64_t steps[4], cells[4];
     TRY(driven_spikes(model, "p.on", steps, cells, 4, &n));
     printf("%zu %llu %llu\n", n, (unsigned long long)steps[3], (unsigned long long)cells[3]);
@@ -198,7 +198,7 @@ fn a_c_program_gets_the_interpreters_numbers() {
     interp.read(id("p.t"), 0..11, &mut values).unwrap();
     let lines: Vec<&str> = out.lines().collect();
     let found: Vec<f64> = lines[..11].iter().map(|line| hexadecimal(line)).collect();
-    assert_eq!(found, values);
+    assert_eq!(found, values.iter().map(|x| x * 10.0).collect::<Vec<f64>>());
     assert_eq!(lines[11], format!("{} {} {}", spikes.len(), spikes[3].step, spikes[3].cell));
 }
 

@@ -85,8 +85,8 @@ pub struct InterfaceField {
     pub name: String,
     /// Its unit, such as `mS/cm2`; empty for pure numbers.
     pub unit: String,
-    /// One of this unit in canonical units.
-    pub scale: f64,
+    /// One of this unit is ten to this power in canonical units.
+    pub exponent: i32,
     /// What it is, in one line; may be empty.
     pub doc: String,
     /// Its value before anybody sets it, in canonical units.

@@ -15,6 +15,7 @@ use crate::runtime::events::PerEdge;
 use crate::runtime::machine::{Bank, Group};
 use crate::runtime::named::Count;
 use crate::step::{FieldId, SpaceId};
+use crate::units;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -123,7 +124,7 @@ impl<'a> Model<'a> {
         let mut out = "| name | what | unit | default | meaning |\n|---|---|---|---|---|\n".to_string();
         for field in &self.interface.fields {
             let default = match &field.default {
-                Default::Number(x) => (x / field.scale).to_string(),
+                Default::Number(x) => units::scale(*x, -field.exponent).to_string(),
                 Default::Series(samples) => format!("{} samples", samples.len()),
                 Default::Data(values) => format!("{} values", values.len()),
                 Default::None => String::new(),
@@ -271,16 +272,16 @@ impl<'a> Model<'a> {
                 Home::Edges | Home::Register => continue,
             };
             out.line(format!(
-                "FieldInfo {{ name: {:?}, unit: {:?}, scale: {}, doc: {:?}, home: {home} }},",
+                "FieldInfo {{ name: {:?}, unit: {:?}, exponent: {}, doc: {:?}, home: {home} }},",
                 self.name(field),
                 field.unit,
-                literal(field.scale),
+                field.exponent,
                 field.doc
             ));
         }
         for (index, network) in self.networks().enumerate() {
             let (name, home) = (network.name, format!("FieldHome::Network({index})"));
-            out.line(format!("FieldInfo {{ name: {name:?}, unit: \"\", scale: 1.0, doc: \"\", home: {home} }},"));
+            out.line(format!("FieldInfo {{ name: {name:?}, unit: \"\", exponent: 0, doc: \"\", home: {home} }},"));
         }
         out.close("],");
         let uniform = |field: &FieldId| match self.field(*field).map(|f| &f.default) {
@@ -545,7 +546,7 @@ impl<'a> Model<'a> {
             out.line(format!(
                 "model.set_param({:?}, {})?; // {}",
                 self.name(field),
-                literal(value / field.scale),
+                literal(units::scale(value, -field.exponent)),
                 unit(field)
             ));
         }
