@@ -125,6 +125,23 @@ pub fn numbers(
     Ok(values)
 }
 
+/// Says that the shape of an array is another than that of what it is for. One that is long in one direction only is as good as a vector.
+pub fn shaped(file: &DataFile, shape: &[usize], what: &str) -> Result<(), Diagnostic> {
+    if file.numbers != Numbers::File || !is_npy(file) {
+        return Ok(());
+    }
+    let found = npy(file, &bytes(file)?)?;
+    let sides = found.shape();
+    if sides.iter().filter(|side| **side != 1).count() < 2 || sides == shape {
+        return Ok(());
+    }
+    let wanted = match shape {
+        [] | [_] => "a vector is needed".to_string(),
+        _ => format!("{shape:?} is needed"),
+    };
+    Err(wrong(file, format!("its shape is {sides:?}, but {wanted}: {what}")))
+}
+
 /// A function of time as a file has it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
@@ -153,23 +170,39 @@ pub fn series(file: &DataFile, [first, last]: [f64; 2]) -> Result<Series, Diagno
                 _ => Err(wrong(file, format!("line {line} has {} columns, not two (time in ms, value)", row.len()))),
             })
             .collect::<Result<_, _>>()?;
-        let heading: Vec<&str> = lines(&text).next().map_or_else(Vec::new, |(_, line)| cells(line).collect());
-        if let Some(exponent) =
-            heading.first().and_then(|name| spikes::of_times(name)).map(|unit| unit.display("").exponent)
-            && exponent != 0
-        {
-            series.samples.iter_mut().for_each(|(t, _)| *t = scale(*t, exponent));
+        let heading: Vec<&str> = lines(&text)
+            .next()
+            .filter(|(_, line)| is_heading(line))
+            .map_or_else(Vec::new, |(_, line)| cells(line).collect());
+        if let [of_time, of_value, ..] = heading[..] {
+            let unit = spikes::of_times(of_time).ok_or_else(|| {
+                wrong(
+                    file,
+                    format!("its first column is called `{of_time}`, which is no time: write `t (ms)` or `t (s)`"),
+                )
+            })?;
+            let exponent = unit.display("").exponent;
+            if exponent != 0 {
+                series.samples.iter_mut().for_each(|(t, _)| *t = scale(*t, exponent));
+            }
+            series.unit = unit_of(of_value).map_err(|unit| {
+                wrong(file, format!("its second column is called `{of_value}`, and `{unit}` is no unit"))
+            })?;
         }
-        series.unit = heading.get(1).and_then(|name| unit_of(name));
     }
     covers(&series.samples, [first, last]).map_err(|why| wrong(file, why))?;
     Ok(series)
 }
 
-/// The unit in brackets at the end of a name in a heading.
-fn unit_of(name: &str) -> Option<Unit> {
-    let (_, unit) = name.strip_suffix(')')?.rsplit_once('(')?;
-    Unit::parse(unit.trim())
+/// The unit in brackets at the end of a name in a heading, if there is one; the error is what is none.
+fn unit_of(name: &str) -> Result<Option<Unit>, &str> {
+    let Some((_, unit)) = name.strip_suffix(')').and_then(|name| name.rsplit_once('(')) else { return Ok(None) };
+    Unit::parse(unit.trim()).map(Some).ok_or(unit)
+}
+
+/// Is a line a heading: are no numbers in it? Words such as `inf` are names there.
+fn is_heading(line: &str) -> bool {
+    cells(line).all(|cell| cell.parse::<f64>().is_err() || !cell.contains(|c: char| c.is_ascii_digit()))
 }
 
 /// Are samples `(t in ms, value)` finite, in order, and from `first` to `last` ms? The error is a sentence.
@@ -300,8 +333,8 @@ fn rows(file: &DataFile, text: &str) -> Result<Vec<(usize, Vec<f64>)>, Diagnosti
     for (at, (i, line)) in lines(text).enumerate() {
         let row: Result<Vec<f64>, _> = cells(line).map(str::parse).collect();
         match row {
+            _ if at == 0 && is_heading(line) => {}
             Ok(row) => out.push((i, row)),
-            Err(_) if at == 0 && cells(line).all(|c| c.parse::<f64>().is_err()) => {}
             Err(_) => {
                 let comma =
                     cells(line).find(|cell| cell.contains(',') && cell.replace(',', ".").parse::<f64>().is_ok());
@@ -344,11 +377,16 @@ fn listed(names: &[&str]) -> String {
 }
 
 fn column(file: &DataFile, text: &str) -> Result<Vec<f64>, Diagnostic> {
+    let mut columns = None;
     let at = match &file.column {
         None => 0,
         Some(name) => {
             let heading = lines(text).next().map(|l| l.1).unwrap_or("");
             let names: Vec<&str> = cells(heading).collect();
+            if names.iter().filter(|n| *n == name).count() > 1 {
+                return Err(wrong(file, format!("it has several columns `{name}`")));
+            }
+            columns = Some(names.len());
             match names.iter().position(|n| n == name) {
                 Some(at) => at,
                 None => return Err(wrong(file, format!("it has no column `{name}`, but {}", listed(&names)))),
@@ -358,6 +396,13 @@ fn column(file: &DataFile, text: &str) -> Result<Vec<f64>, Diagnostic> {
     rows(file, text)?
         .into_iter()
         .map(|(line, row)| match (row.get(at), file.column.is_some() || row.len() == 1) {
+            (Some(_), true) if columns.is_some_and(|columns| row.len() > columns) => {
+                let (n, names) = (row.len(), columns.unwrap_or(0));
+                let why = format!(
+                    "line {line} has {n} columns, and the heading {names}; a decimal point is a `.`, not a `,`"
+                );
+                Err(wrong(file, why))
+            }
             (Some(&x), true) => Ok(x),
             (Some(_), false) => {
                 let why = format!(

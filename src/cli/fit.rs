@@ -20,7 +20,7 @@ use std::time::Instant;
 /// Find values of parameters with which a run comes nearest to recorded traces, or to numbers such as rates.
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    after_help = "Example: neuroc fit examples/squid_fit.neuro --free Na.gbar=50..300mS/cm2 --free K.gbar=10..80mS/cm2 --target squid.soma.v=examples/data/squid_fit.csv -o squid.set\n         neuroc run examples/squid_fit.neuro --params squid.set\n\nA trace is a .csv or .npy file of two columns: the time in ms, and what the run records in the unit that it is shown in. It covers the\nsamples of its record. Ctrl-C ends the search and keeps the best values so far (exit code 130)."
+    after_help = "Example: neuroc fit examples/squid_fit.neuro --free Na.gbar=50..300mS/cm2 --free K.gbar=10..80mS/cm2 --target squid.axon.v=examples/data/squid_fit.csv -o squid.set\n         neuroc run examples/squid_fit.neuro --params squid.set\n\nA trace is a .csv or .npy file of two columns: the time in ms, and what the run records in the unit that it is shown in. It covers the\nsamples of its record. Ctrl-C ends the search and keeps the best values so far (exit code 130)."
 )]
 pub struct Args {
     /// A model file; - is standard input

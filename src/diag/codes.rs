@@ -274,7 +274,7 @@ adaptive takes steps as long as tolerances allow, for reference solutions of one
 Unsupported "NU0320" Error "understood, but not compiled"
 "The language has this feature, but this version of the compiler cannot compile it. `docs/status.md`
 says what works, and the message names what is in the way: mostly another engine (`--engine native`) takes the model.
-XLA runs no synapses that remember, generated crates have neither events nor cells with sections.";
+Generated crates have no potentials at probes, and XLA keeps no events in checkpoints.";
 NotConstant "NU0319" Error "a constant is needed"
 "The value is used before the run starts (a size, a constant, a duration), so it cannot depend on
 states, `v`, the temperature or the time.";
@@ -345,7 +345,7 @@ section `cm`, `ra` or `v_init` the later one counts, and a channel is in a compa
 CableMethod "NU0331" Error "a method that does not solve cables"
 "The voltages of a cell with sections are solved for together, implicitly, by `method = cnexp`, backward
 Euler along the cable and exponentials for gates, or by `crank_nicolson`, which is of
-order 2. Explicit methods would need steps that are far too short.
+order 2; `adaptive` solves them with steps of its own. Explicit methods would need steps that are far too short.
 
   right   run { method = cnexp; ... }";
 AdaptiveMethod "NU0332" Error "adaptive steps need equations at every time"
@@ -354,7 +354,7 @@ everything must be known between two steps, too. Noise and Poisson drives are dr
 synapses that change with spikes are brought up to date by events: models with these take a method
 with steps of `dt`. What makes a spike is a comparison of numbers.
 
-  wrong   run { method = adaptive; ... }    with    input n: noise(1 uA/cm2) -> cells
+  wrong   run { method = adaptive; ... }    with    input n: noise(mean = 0 uA/cm2, sd = 1 uA/cm2, every = 0.1 ms) -> cells
   right   run { method = cnexp; dt = 0.025 ms; ... }";
 BadNoise "NU0333" Error "white noise that cannot be solved"
 "`xi()` is white noise in an equation, read as Ito reads it: x' = a + b * xi(), where a and b are of

@@ -5,6 +5,7 @@
 
 use super::advice::EVENT_RATE;
 use super::builtins::{self, Builtin, Drawn, FunctionInfo, FunctionKind};
+use super::domain::Domain;
 use super::error::{CallError, DimensionError, Signature, Wrong};
 use super::items::{ItemKind, ItemRef, Kind};
 use super::lower::Lowerer;
@@ -141,6 +142,10 @@ impl<'a> Lowerer<'a> {
     ) -> Option<Expr> {
         let dim = values[0].ty.dim();
         self.demand_arguments(info.name, info.params, &values);
+        if let (["v", "rate", "midpoint", "scale"], [_, _, _, scale]) = (info.params, &values[..]) {
+            let what = format!("scale` of `{}", info.name);
+            self.demand_now(&what, scale, Domain::NotZero, "voltages are divided by it");
+        }
         let call = |builtin, values, dim| Some(Expr { kind: ExprKind::Call(builtin, values), ty: Ty::Real(dim), span });
         match info.kind {
             FunctionKind::Pure(b) => {

@@ -4,12 +4,13 @@
 //! Never true here: a channel knows the compartments it is inserted in.
 
 use super::error::ChannelError;
+use super::expr::constant_of;
 use super::gate::PendingGate;
 use super::items::{ItemKind, ItemRef, Kind};
 use super::kinetics::PendingScheme;
 use super::lower::{Definition, Lowerer, finish};
 use super::scope::{Entry, Role, Scope, ScopeKind};
-use super::{Channel, Expr, SymbolId, Ty};
+use super::{Channel, Expr, ExprKind, SymbolId, Ty};
 use crate::diag::nearest;
 use crate::source::Span;
 use crate::syntax::ast::{self, BinaryOp, ChannelMember};
@@ -43,6 +44,7 @@ impl<'a> Lowerer<'a> {
         let equations = self.find_states(&mut scope, equations, "");
         self.resolve_all(&mut scope);
         let factors: Vec<(SymbolId, u32)> = gates.iter().map(|g| (g.value, g.power)).collect();
+        let places: Vec<Span> = gates.iter().map(|g| g.span).collect();
         for gate in gates {
             self.finish_gate(&mut scope, gate);
         }
@@ -62,6 +64,15 @@ impl<'a> Lowerer<'a> {
             None if whole => self.implied_current(&mut scope, &c.name, &factors),
             None => None,
         };
+        if let (Some(line), Some(i), true) = (current, &i, self.is_main(item.file)) {
+            for (&(gate, power), &span) in factors.iter().zip(&places) {
+                let counted = power_of(i, gate);
+                if counted > 0 && counted < power {
+                    let (gate, current) = (&scope.entry(gate).name[..], line.name.span);
+                    self.error(ChannelError::PowerLost { gate, power, counted, span, current });
+                }
+            }
+        }
         let span = current.map_or(c.name.span, |l| l.name.span);
         let ty = i.as_ref().map(|i| i.ty);
         if let Err(first) = scope.add(Entry::ready("i".into(), span, Role::Let, ty, i)) {
@@ -234,4 +245,20 @@ fn similar_param(scope: &Scope<'_>, wanted: &str) -> Option<SymbolId> {
     };
     let near = names.iter().copied().find(like).or_else(|| nearest(wanted, names.iter().copied()))?;
     scope.get(near)
+}
+
+/// How often a gate is a factor of a current, at most.
+fn power_of(current: &Expr, gate: SymbolId) -> u32 {
+    let is_gate = |e: &Expr| matches!(e.kind, ExprKind::Symbol(id) if id == gate);
+    let (mut all, mut raised) = (0, 0);
+    current.visit(&mut |e| {
+        all += u32::from(is_gate(e));
+        if let ExprKind::Binary(BinaryOp::Pow, base, power) = &e.kind
+            && is_gate(base)
+        {
+            // What is raised to what is not known is raised enough.
+            raised += constant_of(power).map_or(u32::MAX / 2, |power| power as u32).saturating_sub(1);
+        }
+    });
+    all.saturating_add(raised)
 }

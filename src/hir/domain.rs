@@ -38,6 +38,10 @@ pub enum Domain {
     WithinLimits,
     /// Any number.
     Finite,
+    /// Any number but 0.
+    NotZero,
+    /// A time of whole steps, but for a hundredth of it.
+    Steps,
 }
 
 impl Domain {
@@ -48,6 +52,7 @@ impl Domain {
             // Of others it is told elsewhere why they are no numbers.
             _ if x.is_nan() => true,
             (Domain::AboveZero, _) => x > 0.0,
+            (Domain::NotZero, _) => x != 0.0,
             (Domain::NotNegative, _) => x >= 0.0,
             (Domain::Fraction, _) => (0.0..=1.0).contains(&x),
             (Domain::Count, _) => x >= 0.0 && (x.fract() == 0.0 || x == f64::INFINITY),
@@ -57,7 +62,8 @@ impl Domain {
             (Domain::StepAtLeast, Some((dt, _))) => x > dt * (1.0 - 1e-6),
             (Domain::StepOrNone, _) if x == 0.0 => true,
             (Domain::StepOrNone, _) => Domain::StepAtLeast.has(x, run),
-            (Domain::BeforeTheEnd | Domain::StepAtLeast, None) => true,
+            (Domain::Steps, Some((dt, _))) => ((x / dt + 0.5).floor() * dt - x).abs() <= x / 100.0,
+            (Domain::BeforeTheEnd | Domain::StepAtLeast | Domain::Steps, None) => true,
         }
     }
 }
@@ -204,6 +210,9 @@ const ARGUMENTS: &[(&str, &str, Domain, &str)] = &[
     ("staircase", "delay", Domain::BeforeTheEnd, "nothing happens in this run"),
     ("staircase", "duration", Domain::AboveZero, "a stimulus lasts some time"),
     ("staircase", "count", Domain::Count, "steps are counted in whole numbers"),
+    ("train", "duration", Domain::Steps, WHOLE),
+    ("staircase", "duration", Domain::Steps, WHOLE),
+    ("pulse", "duration", Domain::Steps, WHOLE),
     ("pulse", "delay", Domain::BeforeTheEnd, "nothing happens in this run"),
     ("sine", "delay", Domain::BeforeTheEnd, "nothing happens in this run"),
     ("ramp", "delay", Domain::BeforeTheEnd, "nothing happens in this run"),
@@ -212,6 +221,9 @@ const ARGUMENTS: &[(&str, &str, Domain, &str)] = &[
     ("ramp", "duration", Domain::AboveZero, "a stimulus lasts some time"),
     ("sine", "period", Domain::AboveZero, "a period is above zero"),
 ];
+
+/// Why the duration of what is on or off is a number of steps.
+const WHOLE: &str = "what is on is on for whole steps";
 
 /// Why a range from `low` to `high` is not negative.
 const LOW_FIRST: &str = "the lower limit comes first";
@@ -308,10 +320,23 @@ impl Lowerer<'_> {
         }
     }
 
+    /// Says that a number of the file is outside of its domain. What it is where it is no plain number is not known.
+    pub(super) fn demand_now(&mut self, what: &str, value: &Expr, domain: Domain, why: &'static str) {
+        if let Some(x) = fold(&[], value, 0) {
+            let (unit, whose, what) = (value.ty.dim().display_unit(), Whose::Network, what.to_string());
+            let code = Code::OutOfDomain;
+            self.outside(&Demand { what, value, domain, why, code, unit, whose, span: value.span }, x);
+        }
+    }
+
     /// Demands that a value is in a domain.
     pub(super) fn demand(&mut self, what: String, value: Expr, domain: Domain, why: &'static str) {
         let (unit, span) = (value.ty.dim().display_unit(), value.span);
-        let code = if domain == Domain::BeforeTheEnd { Code::NoEffect } else { Code::OutOfDomain };
+        let code = match domain {
+            Domain::BeforeTheEnd => Code::NoEffect,
+            Domain::Steps => Code::DelayRounded,
+            _ => Code::OutOfDomain,
+        };
         let demand = Demand { what, value, domain, why, code, unit, whose: Whose::Network, span };
         match fold(&[], &demand.value, 0) {
             Some(x) if !domain.has(x, None) => self.outside(&demand, x),

@@ -3,6 +3,7 @@
 //! In come gates of a channel; out go entries of its scope: `m` itself, and `m.alpha`, `m.beta`, `m.inf` and `m.tau`.
 //! Never true here: a gate has a dimension.
 
+use super::domain::Domain;
 use super::error::{GateError, KeyError};
 use super::expr::constant_of;
 use super::keys::Block;
@@ -20,7 +21,7 @@ pub(super) struct PendingGate<'a> {
     pub value: SymbolId,
     /// The exponent in the implied current.
     pub power: u32,
-    span: Span,
+    pub span: Span,
     /// The gate itself, or its fractions.
     parts: Vec<(SymbolId, Kinetics<'a>)>,
     instantaneous: bool,
@@ -254,7 +255,12 @@ impl<'a> Lowerer<'a> {
         at: Option<&'a ast::Expr>,
         span: Span,
     ) -> Option<Expr> {
-        let Some(at) = at else { return self.expr_of(scope, "", value, Dim::ONE, "`q10`") };
+        const WHY: &str = "a factor of rates is above zero";
+        let Some(at) = at else {
+            let value = self.expr_of(scope, "", value, Dim::ONE, "`q10`");
+            value.iter().for_each(|value| self.demand_now("q10", value, Domain::AboveZero, WHY));
+            return value;
+        };
         let (value, at) = (self.expr(scope, "", value), self.expr(scope, "", at));
         let (value, at) = (value?, at?);
         if value.ty == Ty::Real(Dim::TEMPERATURE) && at.ty == Ty::Real(Dim::ONE) {
@@ -265,6 +271,7 @@ impl<'a> Lowerer<'a> {
         let value = self.expect(scope, value, Dim::ONE, "`q10`");
         let at = self.expect(scope, at, Dim::TEMPERATURE, "the temperature of `q10`");
         let (value, at) = (value?, at?);
+        self.demand_now("q10", &value, Domain::AboveZero, WHY);
         let celsius = Expr { kind: ExprKind::Celsius, ty: Ty::Real(Dim::TEMPERATURE), span };
         let ten = Expr::number(10.0, Dim::TEMPERATURE, span);
         let exponent = Expr::binary(BinaryOp::Div, Expr::binary(BinaryOp::Sub, celsius, at), ten);

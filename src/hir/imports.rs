@@ -184,7 +184,14 @@ impl Load<'_> {
 
     fn bring_in(&mut self, at: usize, u: &ast::Use) {
         let (module, items): (&[Name], Vec<&Name>) = match (&u.names[..], u.path.split_last()) {
-            ([], Some((last, module))) if !module.is_empty() => (module, vec![last]),
+            ([], Some((last, module))) if !module.is_empty() => {
+                let whole = super::names::join(&u.path);
+                if let Some(text) = stdlib::source(&whole) {
+                    self.error(UseError::NoItemOf { module: &whole, known: &stdlib::items(text), span: u.span });
+                    return;
+                }
+                (module, vec![last])
+            }
             ([], _) => {
                 self.error(UseError::NoItem { span: u.span });
                 return;

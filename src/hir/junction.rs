@@ -7,7 +7,7 @@ use super::calls::Env;
 use super::error::{JunctionError, NetworkError, Signature, SynapseError};
 use super::items::{ItemKind, Kind};
 use super::keys::Block;
-use super::lower::Lowerer;
+use super::lower::{Definition, Lowerer};
 use super::network::NetworkDraft;
 use super::place::{FlatPath, flatten};
 use super::projection::{reads, voltage};
@@ -244,24 +244,28 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         let compartment = match (&place.rest[..], &cell.compartments[..]) {
-            ("", []) => return self.point_neuron(cell, place.population, flat.span),
+            ("", []) => return self.point_neuron(&definition, place.population, flat.span),
             ("", [only]) => Some(only),
             (name, all) => all.iter().find(|c| c.name == name),
         };
-        if compartment.is_none() {
+        if compartment.is_none() && !definition.is_unknown(&cell.name) {
             self.error(JunctionError::NotACompartment { cell, path: &place.rest, span: place.rest_span });
         }
         compartment.map(|c| End { population: place.population, v: c.v, port: c.port, area: c.area, at: None })
     }
 
     /// A point neuron as one side of a connection: what flows out of it is part of `i_syn`.
-    fn point_neuron(&mut self, cell: &Cell, population: usize, span: Span) -> Option<End> {
+    fn point_neuron(&mut self, definition: &Definition<Cell>, population: usize, span: Span) -> Option<End> {
+        let cell = &definition.item;
         let Some(v) = voltage(cell) else {
             self.error(JunctionError::NoVoltage { cell: &cell.name, span });
             return None;
         };
         let Some(port) = cell.find("i_syn").filter(|port| reads(cell, *port)) else {
-            self.error(JunctionError::NoCurrentRead { cell: &cell.name, span });
+            // What a cell reads is not known if something is wrong with it.
+            if definition.sound {
+                self.error(JunctionError::NoCurrentRead { cell: &cell.name, span });
+            }
             return None;
         };
         Some(End { population, v, port, area: None, at: None })

@@ -475,7 +475,12 @@ impl<'a> Lowerer<'a> {
                 let time = |arg: &'a ast::Arg| {
                     let time = self.expr_of(&mut draft.scope, "", &arg.value, Dim::TIME, "the time of an event")?;
                     self.demand("t` of `times".into(), time.clone(), Domain::Finite, FINITE);
-                    self.demand("t` of `times".into(), time.clone(), Domain::AboveZero, "a run begins at 0 ms");
+                    self.demand(
+                        "t` of `times".into(),
+                        time.clone(),
+                        Domain::AboveZero,
+                        "the first spike that can be comes at the end of the first step",
+                    );
                     self.demand("t` of `times".into(), time.clone(), Domain::BeforeTheEnd, "nothing arrives");
                     Some(time)
                 };
@@ -736,6 +741,9 @@ impl<'a> Lowerer<'a> {
         let span = place.rest_span;
         let seat = self.seat_only(definition, (place, flat))?;
         if let (None, Some(read)) = (seat.v, Lowerer::reads_voltage(synapse)) {
+            if definition.is_unknown("v") {
+                return None;
+            }
             self.error(SynapseError::NoVoltage { cell: &cell.name, read, span, sends: false });
             return None;
         }
@@ -748,6 +756,8 @@ impl<'a> Lowerer<'a> {
             None | Some(_) => None,
         };
         match wrong {
+            // What a cell reads is not known if something is wrong with it.
+            Some(SynapseError::NoCurrentRead { .. }) if !definition.sound => None,
             Some(wrong) => {
                 self.error(wrong);
                 None
@@ -771,6 +781,7 @@ impl<'a> Lowerer<'a> {
             ("", [only]) => seat_on(only),
             (name, all) => match all.iter().find(|c| c.name == name) {
                 Some(compartment) => seat_on(compartment),
+                None if definition.is_unknown(&cell.name) => return None,
                 None => {
                     let known: Vec<&str> = all.iter().map(|c| c.name.as_str()).collect();
                     self.error(SynapseError::NotAPlace { cell: &cell.name, path: name, known: &known, span });

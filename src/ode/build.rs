@@ -591,31 +591,26 @@ impl<'m> Builder<'m> {
                 }
             }
             demands.extend(self.wholes(population));
-            for rate in cell.spike.iter().flat_map(rates) {
-                let value = self.expr(Some(population), rate);
-                demands.push(Demand {
-                    what: format!("rate` of `poisson` in `{}", p.name),
-                    value,
-                    domain: Domain::NotNegative,
-                    why: "a rate is not negative",
-                    code: Code::OutOfDomain,
-                    unit: Dim::RATE.display_unit(),
-                    whose: Whose::Cells(population),
-                    span: rate.span,
-                });
-            }
-            if let Some(refractory) = cell.spike.as_ref().and_then(|s| s.refractory.as_ref()) {
-                let value = self.expr(Some(population), refractory);
-                demands.push(Demand {
-                    what: format!("{}.refractory", p.name),
-                    value,
-                    domain: Domain::NotNegative,
-                    why: "a refractory time is not negative",
-                    code: Code::OutOfDomain,
-                    unit: Dim::TIME.display_unit(),
-                    whose: Whose::Cells(population),
-                    span: refractory.span,
-                });
+            if let Some(spike) = &cell.spike {
+                const FINITE: &str = "a finite number is needed";
+                let mut of_spike = |what: String, e: &Expr, domain, why| {
+                    let (value, unit) = (self.expr(Some(population), e), e.ty.dim().display_unit());
+                    let (code, whose, span) = (Code::OutOfDomain, Whose::Cells(population), e.span);
+                    demands.push(Demand { what, value, domain, why, code, unit, whose, span });
+                };
+                for rate in rates(spike) {
+                    let what = format!("rate` of `poisson` in `{}", p.name);
+                    of_spike(what.clone(), rate, Domain::Finite, FINITE);
+                    of_spike(what, rate, Domain::NotNegative, "a rate is not negative");
+                }
+                for compared in compared(spike) {
+                    of_spike(format!("threshold` of `{}", p.name), compared, Domain::Finite, FINITE);
+                }
+                if let Some(refractory) = &spike.refractory {
+                    let what = format!("{}.refractory", p.name);
+                    of_spike(what.clone(), refractory, Domain::Finite, FINITE);
+                    of_spike(what, refractory, Domain::NotNegative, "a refractory time is not negative");
+                }
             }
         }
         for d in &network.demands {
@@ -1065,6 +1060,29 @@ impl<'m> Builder<'m> {
                 Some(population) => self.wanders(population, *streams, tau, e.span),
                 None => self.graph.number(f64::NAN, dim),
             },
+        }
+    }
+}
+
+/// What a spike rule compares with.
+fn compared(spike: &hir::Spike) -> Vec<&Expr> {
+    fn walk<'e>(e: &'e Expr, found: &mut Vec<&'e Expr>) {
+        match &e.kind {
+            ExprKind::Binary(ast::BinaryOp::Lt | ast::BinaryOp::Le | ast::BinaryOp::Gt | ast::BinaryOp::Ge, a, b) => {
+                found.extend([&**a, &**b])
+            }
+            ExprKind::Unary(_, a) => walk(a, found),
+            ExprKind::Binary(_, a, b) => [a, b].into_iter().for_each(|e| walk(e, found)),
+            ExprKind::If(c, a, b) => [c, a, b].into_iter().for_each(|e| walk(e, found)),
+            _ => {}
+        }
+    }
+    match &spike.condition {
+        hir::SpikeCondition::Crosses(a, level) => vec![a, level],
+        hir::SpikeCondition::When(condition) => {
+            let mut found = Vec::new();
+            walk(condition, &mut found);
+            found
         }
     }
 }

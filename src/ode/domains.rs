@@ -6,7 +6,7 @@
 
 use super::{Condition, EvalError, Kind, Model, Node, NodeId, Spike, StateId, cells, evaluate};
 use crate::diag::{Code, Diagnostic, Diagnostics, Severity};
-use crate::hir::{Arrivals, Demand, Domain, Whose, shown};
+use crate::hir::{Arrivals, Demand, Domain, Method, Whose, shown};
 use crate::operators::Value;
 use crate::source::Span;
 use crate::units::Dim;
@@ -30,6 +30,10 @@ pub fn uniform(model: &Model) -> Vec<Diagnostic> {
     let mut found = Diagnostics::default();
     for demand in &model.demands {
         let at_once = |x: f64| demand.domain == Domain::StepOrNone && x == 0.0;
+        // Steps that are as long as the error allows begin and end where something is switched.
+        if demand.domain == Domain::Steps && model.method == Method::Adaptive {
+            continue;
+        }
         if let Ok(Value::Real(x)) = evaluate(model, demand.value)
             && (!demand.domain.has(x, Some((model.dt, model.duration)))
                 || (at_once(x) && model.arrivals.0 != Arrivals::AfterThreshold))
@@ -152,6 +156,10 @@ pub fn per_cell(model: &Model, sizes: &[usize], data: &dyn Fn(usize, u32) -> Opt
     let mut found = Diagnostics::default();
     for demand in &model.demands {
         let Whose::Cells(population) = demand.whose else { continue };
+        // What is drawn is no whole number of steps, and need not be.
+        if demand.domain == Domain::Steps {
+            continue;
+        }
         if evaluate(model, demand.value) != Err(EvalError::NotUniform) {
             continue;
         }

@@ -76,8 +76,14 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
                 let file = &model.data[file as usize];
                 let edges = of_projections.iter().find(|(space, _)| space.0 == population);
                 let values = match (extent.cells.get(population as usize), edges) {
-                    (Some(&cells), _) => data::per_cell(file, cells, model.seed),
-                    (None, Some((_, edges))) => edges.data(file, model.seed),
+                    (Some(&cells), _) => data::per_cell(file, cells, model.seed).and_then(|values| {
+                        // NumPy's last index is the fastest.
+                        let shape: Vec<usize> = extent.grids[population as usize].iter().rev().copied().collect();
+                        data::shaped(file, &shape, "that of the population, with its first size last").map(|()| values)
+                    }),
+                    (None, Some((_, edges))) => edges.data(file, model.seed).and_then(|values| {
+                        data::shaped(file, &edges.shape(), "by target, and of each target by source").map(|()| values)
+                    }),
                     // What is wrong with the edges has been said.
                     (None, None) => continue,
                 };
@@ -199,6 +205,16 @@ impl Projected {
     pub(super) fn values(&self, model: &Model, root: NodeId) -> Option<Vec<f64>> {
         let data = |_: Option<usize>, file: u32| self.data(&model.data[file as usize], model.seed).ok();
         ode::cells::values(model, root, None, self.rows.len(), &data)
+    }
+
+    /// The shape of an array with their numbers: that of the kernel, or by targets that have as many each; else a vector.
+    fn shape(&self) -> Vec<usize> {
+        let rows = || self.edges.offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize);
+        match (self.kernel, rows().next()) {
+            (Some(sizes), _) => sizes.to_vec(),
+            (None, Some(each)) if rows().all(|row| row == each) => vec![self.edges.offsets.len() - 1, each],
+            (None, _) => Vec::new(),
+        }
     }
 
     /// The numbers of a file for the edges, in their order.

@@ -15,6 +15,10 @@ const CORPUS: &str = "tests/errors";
 /// Cases with more than one mistake, each independent of the others.
 const SEVERAL: &[(&str, usize)] = &[
     ("fit", 15),
+    ("spike_not_a_number", 3),
+    ("rate_function_without_scale", 3),
+    ("pulse_of_no_whole_steps", 2),
+    ("broken_cell_has_no_second_message", 2),
     ("given_potential_sends_no_spikes", 2),
     ("train_units", 4),
     ("train_readout_units", 2),

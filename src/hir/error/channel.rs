@@ -13,6 +13,8 @@ pub(in crate::hir) enum ChannelError<'e> {
     CurrentName { current: &'e Name },
     /// There are two.
     TwoCurrents { second: Span, first: Span },
+    /// A gate is declared with a power, and counts with another.
+    PowerLost { gate: &'e str, power: u32, counted: u32, span: Span, current: Span },
     /// There is none, and a scheme does not say which of its states conducts.
     WhichConducts { channel: &'e Name, states: Vec<&'e str> },
     /// There is none, and parameters are missing that would imply it; one may have another name.
@@ -37,6 +39,13 @@ impl From<ChannelError<'_>> for Diagnostic {
                 Diagnostic::new(Code::DuplicateKey, second, "a channel has one current", "a second `current` line")
                     .see(first, "the first")
                     .help("add them up in one line, or write two channels")
+            }
+            E::PowerLost { gate, power, counted, span, current } => {
+                let message = format!("the power of gate `{gate}` does not count: the `current` line says what flows");
+                let times = if counted == 1 { "once".to_string() } else { format!("{counted} times") };
+                Diagnostic::new(Code::NoEffect, span, message, format!("to the power of {power}"))
+                    .see(current, format!("here it is a factor {times}"))
+                    .help(format!("write `{gate}^{power}` in the `current` line, or leave the line out where it is `gbar` times all gates times `v - erev`"))
             }
             E::WhichConducts { channel, states } => {
                 let message = format!("the current of channel `{}` is not determined", channel.text);

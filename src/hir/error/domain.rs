@@ -24,6 +24,7 @@ impl<T> Demand<T> {
         let message = match (self.code, self.domain) {
             (Code::GateRange, _) if what.ends_with(".inf") => format!("`{what}`{of} is {value}, outside [0, 1]"),
             (Code::GateRange, _) => format!("gate `{what}`{of} starts at {value}, outside [0, 1]"),
+            (_, Domain::Steps) => format!("`{what}`{of} is {value}, which is not a whole number of steps"),
             (_, Domain::Whole) => format!("the states of `{what}`{of} sum to {value} at the start, not to 1"),
             (_, Domain::BeforeTheEnd) => format!("`{what}`{of} is {value}, after the end of the run"),
             (_, Domain::StepOrNone) if x == 0.0 => format!("`{what}`{of} is {value}"),
@@ -53,6 +54,7 @@ impl<T> Demand<T> {
             (_, Domain::StepAtLeast | Domain::StepOrNone) => {
                 d.help("every value would be drawn once only: make `every` longer, or `dt` shorter")
             }
+            (_, Domain::Steps) => d.help("make it whole steps, or `dt` shorter"),
             (_, Domain::Whole) => d.help("set all of them, or none to begin in the steady state"),
             _ => d,
         }

@@ -108,10 +108,15 @@ impl From<FitError<'_>> for Diagnostic {
             E::Within { span } => {
                 Diagnostic::new(Code::BadValue, span, "`within` is greater than zero", "how far off counts 1")
             }
-            E::NoWithin { feature, of, span } => {
-                Diagnostic::new(Code::MissingKey, span, "a tenth of zero says nothing of how near is near", "zero")
-                    .help(format!("say what counts as far: `target {feature}({of}) = 0 mV within 1 mV`"))
-            }
+            E::NoWithin { feature, of, span } => Diagnostic::new(
+                Code::MissingKey,
+                span,
+                "a tenth of zero says nothing of how near is near",
+                "zero",
+            )
+            .help(format!(
+                "say what counts as far behind the value, in its unit: `target {feature}({of}) = 0 ... within ...`"
+            )),
             E::Count { what, value, most, span } => Diagnostic::new(
                 Code::BadValue,
                 span,

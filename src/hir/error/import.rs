@@ -11,6 +11,8 @@ use std::path::Path;
 pub(in crate::hir) enum UseError<'e> {
     /// It names a file, but nothing of it.
     NoItem { span: Span },
+    /// It names a module of the library, but nothing of it.
+    NoItemOf { module: &'e str, known: &'e [String], span: Span },
     /// The module has no item of the name.
     UnknownItem { module: &'e str, name: &'e Name, known: &'e [&'e str] },
     /// The standard library has no such module.
@@ -29,6 +31,12 @@ impl From<UseError<'_>> for Diagnostic {
                 let message = "this `use` names no item";
                 Diagnostic::new(Code::UnknownModule, span, message, "a module and an item are needed")
                     .help("write `use file.{Name}` or `use std.channels.hh.{Na, K}`")
+            }
+            E::NoItemOf { module, known, span } => {
+                let message = format!("this `use` names no item of `{module}`");
+                let names: Vec<&str> = known.iter().filter_map(|item| item.split(' ').nth(1)).take(3).collect();
+                Diagnostic::new(Code::UnknownModule, span, message, "a module, and no item of it")
+                    .help(format!("write what is meant: `use {module}.{{{}}}`", names.join(", ")))
             }
             E::UnknownItem { module, name, known } => {
                 let message = format!("`{module}` has no `{}`", name.text);

@@ -99,7 +99,7 @@ impl From<JunctionError<'_>> for Diagnostic {
                 )
             }
             E::NoRule { span } => Diagnostic::new(Code::MissingKey, span, "which cells are connected?", "no `rule`")
-                .help("add `{ rule = torus_radial(degree = 10, r_max = 4, width = 4) }`")
+                .help("say it in the braces of the line, such as `{ rule = one_to_one }`")
                 .note(the_rules()),
             E::NotARule { span } => {
                 Diagnostic::new(Code::BadValue, span, "this is not a connection rule", "not a rule").note(the_rules())

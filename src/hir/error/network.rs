@@ -59,7 +59,7 @@ impl From<NetworkError<'_>> for Diagnostic {
             }
             E::Size { value, span } => {
                 let message = format!("a population cannot have {value} cells");
-                Diagnostic::new(Code::BadValue, span, message, "a whole number from 0 on is needed")
+                Diagnostic::new(Code::BadValue, span, message, "a whole number from 1 on is needed")
             }
             E::SizeNotConstant { what, span } => {
                 let message = format!("the size of a population cannot depend on {what}");

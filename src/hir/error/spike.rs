@@ -32,7 +32,7 @@ impl From<SpikeError<'_>> for Diagnostic {
             E::TwoRules { second, first } => {
                 Diagnostic::new(Code::BadSpike, second, "a cell has one `spike` rule", "the second")
                     .see(first, "the first")
-                    .help("join two conditions with `or`")
+                    .help("write one rule with two conditions: `spike when ... or ...`; a crossing stands alone")
             }
             E::RefractoryTwice { span } => {
                 Diagnostic::new(Code::DuplicateKey, span, "`refractory` is given twice", "given again")
