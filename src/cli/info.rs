@@ -59,7 +59,7 @@ fn told(checked: &Checked, options: &CompileOptions) -> Result<String, Vec<Diagn
         let cable = flat.cables.iter().find(|cable| flat.cells_of(cable.population) == at);
         if let (Some(morphology), Some(cable)) = (&cell.morphology, cable) {
             geometry(&mut out, morphology);
-            electrotonic(&mut out, flat, cable, &morphology.tree);
+            electrotonic(&mut out, flat, cable, &morphology.tree, cells);
         } else {
             states(&mut out, flat, at, cell);
         }
@@ -141,7 +141,7 @@ fn geometry(out: &mut String, morphology: &Morphology) {
 }
 
 /// What a small current at the root would meet if gates stayed where they begin.
-fn electrotonic(out: &mut String, model: &ode::Model, cable: &ode::Cable, tree: &Tree) {
+fn electrotonic(out: &mut String, model: &ode::Model, cable: &ode::Cable, tree: &Tree, cells: usize) {
     let passive = ode::Passive::of(model, cable);
     let known = passive.as_ref().and_then(|p| Some((p, p.input_resistance(tree)?, p.electrotonic(tree)?)));
     let Some((passive, resistance, lengths)) = known else {
@@ -158,7 +158,8 @@ fn electrotonic(out: &mut String, model: &ode::Model, cable: &ode::Cable, tree: 
     let root = &tree.sections[tree.section[0] as usize];
     let place = format!("{}({})", root.name, (0.5e4 / root.count as f64).round() / 1e4);
     let tau = passive.capacitance[0] / passive.conductance[0];
-    let _ = writeln!(out, "    with gates held where they begin:");
+    let whose = if cells > 1 { "of the first cell, " } else { "" };
+    let _ = writeln!(out, "    {whose}with gates held where they begin:");
     let _ = writeln!(out, "    input resistance at {place}: {:.2} Mohm", resistance * 1e-3);
     let _ = writeln!(out, "    membrane time constant at {place}: {tau:.2} ms");
     // The way from the middle of the root to that of each element. What begins in the middle of one passes nothing of it.

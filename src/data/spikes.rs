@@ -88,7 +88,8 @@ fn checked(file: &DataFile, times: Vec<f64>, cells: Vec<f64>, lines: Option<Vec<
 pub(super) fn of_times(name: &str) -> Option<Unit> {
     let unit = |text: &str| Unit::named(text.trim()).filter(|unit| unit.dim == Dim::TIME);
     NAMES.0.iter().find_map(|base| {
-        let rest = name.strip_prefix(base)?.trim();
+        // Units are told apart by their case, names are not.
+        let rest = name.get(base.len()..).filter(|_| name[..base.len()].eq_ignore_ascii_case(base))?.trim();
         let inside = |open, close| rest.strip_prefix(open)?.strip_suffix(close);
         match rest.strip_prefix('_').or_else(|| inside('(', ')')).or_else(|| inside('[', ']')) {
             None if rest.is_empty() => unit("ms"),

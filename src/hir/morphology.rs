@@ -645,7 +645,10 @@ impl<'a> Lowerer<'a> {
             }
             let name = ast.sections.iter().map(|n| n.text.as_str()).collect::<Vec<_>>().join("_");
             if let Some(first) = regions.iter().find(|r| r.name == name) {
-                let what = format!("region `{name}`");
+                let what = match ast.sections.len() {
+                    1 => format!("region `{name}`"),
+                    _ => format!("region `{name}`, which is called as its sections with `_` between,"),
+                };
                 let (again, first) = (ast.sections[0].span, first.ast.sections[0].span);
                 self.error(MorphologyError::Twice { what: &what, again, first });
                 fine = false;

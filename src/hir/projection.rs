@@ -568,7 +568,7 @@ impl<'a> Lowerer<'a> {
             }
             let definition = self.lowered_cell(draft.populations[place.population].cell);
             if definition.item.spike.is_none() && definition.sound {
-                self.error(SynapseError::NoSpikes { cell: &definition.item.name, span: flat.span });
+                self.error(SynapseError::NoSpikes { cell: &definition.item, span: flat.span });
                 return None;
             }
             sources.push(place.population);

@@ -393,8 +393,9 @@ run { duration = 4 ms; dt = 0.025 ms; method = adaptive; record p.v every 0.5 ms
     let (result, _) = solved(text, within(1e-9));
     let [v, flow, there] = ["p.v", "p.i_gap", "d.d(0.5).v"].map(|name| column(&result, name, 0));
     for row in 0..v.len() {
-        let through = v[row] - there[row];
-        assert!((flow[row] - through).abs() < 1e-9 * through.abs(), "{row}: {} is not {through} pA", flow[row]);
+        // 1 nS times mV, in nA.
+        let through = 1e-3 * (v[row] - there[row]);
+        assert!((flow[row] - through).abs() < 1e-9 * through.abs(), "{row}: {} is not {through} nA", flow[row]);
     }
     assert!(there[8] > there[0] + 0.5, "{there:?}");
 }

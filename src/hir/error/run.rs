@@ -225,12 +225,21 @@ impl From<RunError<'_>> for Diagnostic {
             }
             E::NoSpikes { cell, span } => {
                 let message = format!("cell `{}` has no spike rule", cell.name);
-                let compartment = cell.compartments.first().map(|c| format!("{}.", c.name)).unwrap_or_default();
                 Diagnostic::new(Code::BadTarget, span, message, "there are no spikes to record")
-                    .help(format!("add `spike when {compartment}v crosses 0 mV` to the cell"))
+                    .help(format!("add `{}` to the cell", spike_rule(cell)))
             }
         }
     }
+}
+
+/// A spike rule that a cell might have.
+pub(super) fn spike_rule(cell: &Cell) -> String {
+    let place = match (&cell.morphology, cell.compartments.first()) {
+        (Some(morphology), _) => format!("{}(0.5).", morphology.tree.sections[0].name),
+        (None, Some(compartment)) => format!("{}.", compartment.name),
+        (None, None) => String::new(),
+    };
+    format!("spike when {place}v crosses 0 mV")
 }
 
 fn unknown_network(name: &str, known: &[&str], span: Span) -> Diagnostic {

@@ -1,7 +1,9 @@
 //! What can be wrong with synapse models, with directed connections and with drives.
 
 use super::instead;
+use super::run::spike_rule;
 use crate::diag::{Code, Diagnostic, nearest};
+use crate::hir::Cell;
 use crate::hir::names::means_weight;
 use crate::hir::scope::{Role, Scope};
 use crate::source::Span;
@@ -64,7 +66,7 @@ pub(in crate::hir) enum SynapseError<'e> {
     /// The model has no such parameter.
     UnknownParameter { synapse: &'e Name, argument: &'e Name, known: &'e [&'e str] },
     /// The cells that the events come from make no spikes.
-    NoSpikes { cell: &'e str, span: Span },
+    NoSpikes { cell: &'e Cell, span: Span },
     /// The source is more than the name of a population.
     SourceIsNoPopulation { span: Span },
     /// The target is no place for a synapse.
@@ -311,9 +313,9 @@ impl From<SynapseError<'_>> for Diagnostic {
                 instead(d, &argument.text, known)
             }
             E::NoSpikes { cell, span } => {
-                let message = format!("cell `{cell}` makes no spikes");
+                let message = format!("cell `{}` makes no spikes", cell.name);
                 Diagnostic::new(Code::BadTarget, span, message, "no events come from here")
-                    .help("add a rule to the cell: `spike when v crosses 0 mV`")
+                    .help(format!("add a rule to the cell: `{}`", spike_rule(cell)))
             }
             E::SourceIsNoPopulation { span } => {
                 let message = "events come from the spikes of a population";
