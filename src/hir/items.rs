@@ -187,6 +187,13 @@ impl<'a> Lowerer<'a> {
         !reserved
     }
 
+    /// Says that a name is that of how far cells are from each other, which weights and delays read.
+    pub(super) fn check_distance(&mut self, name: &Name) {
+        if name.text == "distance" {
+            self.error(NameError::Reserved { name, function: false });
+        }
+    }
+
     /// Says that a name is defined twice.
     pub(super) fn duplicate(&mut self, name: &Name, first: Span) {
         self.error(NameError::Twice { name, first: Some(first) });

@@ -129,7 +129,10 @@ impl<'a> Lowerer<'a> {
         let mut joined = Vec::new();
         for member in &n.members {
             match member {
-                NetworkMember::Param(p) => self.add_param(scope, p, ""),
+                NetworkMember::Param(p) => {
+                    self.check_distance(&p.name);
+                    self.add_param(scope, p, "");
+                }
                 NetworkMember::Input { name, value, electrode, .. } => {
                     self.add_stimulus_params(scope, name, value, electrode.as_ref());
                 }

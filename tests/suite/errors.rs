@@ -16,6 +16,7 @@ const CORPUS: &str = "tests/errors";
 const SEVERAL: &[(&str, usize)] = &[
     ("fit", 15),
     ("spike_not_a_number", 3),
+    ("distance_defined", 2),
     ("rate_function_without_scale", 3),
     ("pulse_of_no_whole_steps", 2),
     ("broken_cell_has_no_second_message", 2),

@@ -96,6 +96,7 @@ fn reserved_meaning(name: &str) -> &'static str {
         "pi" => "the number 3.14159...",
         "index" => "the number of a cell in its population",
         "dt" => "the time step of the run",
+        "distance" => "how far the two cells of a connection are from each other",
         "i_syn" => "the input current of a point neuron",
         _ => "a reserved name",
     }
