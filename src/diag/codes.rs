@@ -354,7 +354,7 @@ everything must be known between two steps, too. Noise and Poisson drives are dr
 synapses that change with spikes are brought up to date by events: models with these take a method
 with steps of `dt`. What makes a spike is a comparison of numbers.
 
-  wrong   run { method = adaptive; ... }    with    input n: noise(mean = 0 uA/cm2, sd = 1 uA/cm2, every = 0.1 ms) -> cells
+  wrong   run { method = adaptive; ... }    with    input n: noise(0 nA, 1 nA, 0.1 ms) -> cells
   right   run { method = cnexp; dt = 0.025 ms; ... }";
 BadNoise "NU0333" Error "white noise that cannot be solved"
 "`xi()` is white noise in an equation, read as Ito reads it: x' = a + b * xi(), where a and b are of

@@ -34,7 +34,7 @@ impl Correlations {
     pub fn new(train: &SpikeTrain, window: (f64, f64), bin: f64, cells: &[u64]) -> Correlations {
         let bins = ((window.1 - window.0) / bin + 1e-9).floor().max(1.0) as usize;
         let mut spikes: Vec<Vec<usize>> = vec![Vec::new(); train.cells];
-        for (at, cell) in binned(train, window.0, bin, cells).filter(|(at, _)| *at < bins) {
+        for (at, cell) in binned(train, window, bin, cells).filter(|(at, _)| *at < bins) {
             spikes[cell].push(at);
         }
         spikes.retain(|own| !own.is_empty());

@@ -32,16 +32,17 @@ pub fn bin_of(t: f64, start: f64, bin: f64) -> usize {
     (((t - start) / bin - 1e-9).ceil() as usize).saturating_sub(1)
 }
 
-/// The spikes of the given cells (of all, if there are none) from where a window begins on: the numbers of their bins and of their cells. A spike
-/// where the window begins is one of the bin before, unless there is none.
+/// The spikes of the given cells (of all, if there are none) within a window: the numbers of their bins and of their cells. A spike where the window
+/// begins is one of the bin before, unless there is none.
 pub fn binned<'a>(
     train: &'a SpikeTrain,
-    begin: f64,
+    (begin, end): (f64, f64),
     bin: f64,
     cells: &'a [u64],
 ) -> impl Iterator<Item = (usize, usize)> + 'a {
     let least = if begin > 0.0 { begin + 1e-9 * bin } else { begin };
-    let shown = move |(t, cell): &(&f64, &u64)| **t >= least && (cells.is_empty() || cells.contains(cell));
+    let within = move |t: f64| (least..=end).contains(&t);
+    let shown = move |(t, cell): &(&f64, &u64)| within(**t) && (cells.is_empty() || cells.contains(cell));
     let of = move |(t, cell): (&f64, &u64)| (bin_of(*t, begin, bin), *cell as usize);
     train.t.iter().zip(&train.i).filter(shown).map(of)
 }
@@ -77,8 +78,7 @@ impl Rate {
         edges.push(window.1);
         let mut counts = vec![0u64; count];
         // The last bin may be longer than the others.
-        let end = bin_of(window.1, window.0, bin);
-        for (at, _) in binned(train, window.0, bin, cells).filter(|(at, _)| *at <= end) {
+        for (at, _) in binned(train, window, bin, cells) {
             counts[at.min(count - 1)] += 1;
         }
         let of = cells_of(train, cells);

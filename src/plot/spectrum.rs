@@ -38,7 +38,7 @@ impl Spectrum {
         let bins = whole_bins(window, bin)?;
         let mut rate = vec![0.0; bins];
         let each = 1e3 / bin / cells_of(train, cells).max(1) as f64;
-        for (at, _) in binned(train, window.0, bin, cells).filter(|(at, _)| *at < bins) {
+        for (at, _) in binned(train, window, bin, cells).filter(|(at, _)| *at < bins) {
             rate[at] += each;
         }
         Spectrum::of(&[rate], bin, "spikes/s")
