@@ -62,7 +62,8 @@ impl Domain {
             (Domain::StepAtLeast, Some((dt, _))) => x > dt * (1.0 - 1e-6),
             (Domain::StepOrNone, _) if x == 0.0 => true,
             (Domain::StepOrNone, _) => Domain::StepAtLeast.has(x, run),
-            (Domain::Steps, Some((dt, _))) => ((x / dt + 0.5).floor() * dt - x).abs() <= x / 100.0,
+            // What is negative is said to be so.
+            (Domain::Steps, Some((dt, _))) => ((x / dt + 0.5).floor() * dt - x).abs() <= x.abs() / 100.0,
             (Domain::BeforeTheEnd | Domain::StepAtLeast | Domain::Steps, None) => true,
         }
     }

@@ -6,15 +6,14 @@
 
 use super::{Model, NodeId, Wait, evaluate};
 use crate::diag::{Code, Diagnostic};
-use crate::hir::{Method, shown};
+use crate::hir::{Domain, Method, shown};
 use crate::operators::Value;
 use crate::source::Span;
 use crate::units::Dim;
 
 /// What a time (ms) becomes in whole steps, if that is another by more than a hundredth.
 pub fn in_steps(time: f64, dt: f64) -> Option<f64> {
-    let rounded = (time / dt + 0.5).floor() * dt;
-    ((rounded - time).abs() > time / 100.0).then_some(rounded)
+    (!Domain::Steps.has(time, Some((dt, f64::INFINITY)))).then(|| (time / dt + 0.5).floor() * dt)
 }
 
 /// When a spike sent at a time (ms) counts, if that is another time by more than a hundredth of a step: the first step ends at `dt`.
