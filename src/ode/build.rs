@@ -595,6 +595,11 @@ impl<'m> Builder<'m> {
                 const FINITE: &str = "a finite number is needed";
                 let mut of_spike = |what: String, e: &Expr, domain, why| {
                     let (value, unit) = (self.expr(Some(population), e), e.ty.dim().display_unit());
+                    // Of a state it is told elsewhere that it is no finite number.
+                    let is_state = |n: NodeId| matches!(self.graph.node(n), Node::State(_));
+                    if domain == Domain::Finite && self.graph.reachable([value]).into_iter().any(is_state) {
+                        return;
+                    }
                     let (code, whose, span) = (Code::OutOfDomain, Whose::Cells(population), e.span);
                     demands.push(Demand { what, value, domain, why, code, unit, whose, span });
                 };

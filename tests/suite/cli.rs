@@ -516,14 +516,14 @@ fn info_tells_shapes() {
     }
     assert!(told.contains("input resistance at soma(0.5): ") && told.contains("electrotonic length: "), "{told}");
     // Without sections: the time constants of all states, where these are known before the run.
-    let points = "cell Lif { param tau: ms = 20 ms\n state v: mV = -60 mV; v' = -(v + 60 mV) / tau\n state w = 0; w' = -w / (index * 1 ms)
+    let points = "cell Lif { param tau: ms = 20 ms\n state v: mV = -60 mV; v' = -(v + 60 mV) / tau
           state grows = 1; grows' = grows / 1 ms; spike when v > -50 mV { v = -60 mV } }
         synapse Kick { on event(weight: mV) { v += weight } }
         network main { population a: Lif[10]\n connect a -> a via Kick { rule = fixed_in_degree(n = 4); weight = 1 mV; delay = 1 ms } }
-        run { duration = 10 ms; dt = 0.1 ms }";
+        run { duration = 10 ms; dt = 0.1 ms; record a.v }";
     std::fs::write(here.path().join("p.neuro"), points).unwrap();
     let told = fine(&here, &["info", "p.neuro"]).out;
-    for line in ["a: 10 cells Lif", "    3 states, which begin with the time constants v 20 ms", "about 40 connections"]
+    for line in ["a: 10 cells Lif", "    2 states, which begin with the time constants v 20 ms", "about 40 connections"]
     {
         assert!(told.lines().any(|l| l == line), "no line\n{line}\nin\n{told}");
     }
