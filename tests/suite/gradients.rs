@@ -661,7 +661,7 @@ fn what_is_wrong_with_a_fit_is_said() {
             "`low.delay` moves the time at which something is switched",
         ),
         (said(&[&free[..], &["--target", "squid.axon.w=x.csv"]].concat()), 2, "the run does not record `squid.axon.w`"),
-        (said(&[&free[..], &["--target", "squid.axon.v=none.csv"]].concat()), 1, "cannot read `none.csv`"),
+        (said(&[&free[..], &["--target", "squid.axon.v=none.csv"]].concat()), 2, "cannot read `none.csv`"),
         (said(&[&free[..], &target, &["--mode", "reverse", "--memory", "8B"]].concat()), 2, "may be used"),
         (said(&[&free[..], &target, &["--precision", "f32"]].concat()), 2, "the interpreter computes in f64 only"),
     ];
