@@ -93,9 +93,8 @@ fn states(out: &mut String, model: &ode::Model, population: usize, cell: &Cell) 
     });
     let known: Vec<String> = known.collect();
     let more = if known.len() > MOST { ", ..." } else { "" };
-    let begin = if count == 1 { "begins" } else { "begin" };
     let told = known.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
-    let told = if known.is_empty() { told } else { format!(", which {begin} with the time constants {told}{more}") };
+    let told = if known.is_empty() { told } else { format!("; time constants at the start: {told}{more}") };
     let _ = writeln!(out, "    {count} {noun}{told}");
 }
 

@@ -154,7 +154,6 @@ pub fn run(args: &Args) -> Exit {
         width: args.width.unwrap_or(defaults.width),
         height: args.height.or(defaults.height),
         title: args.title.clone(),
-        ..defaults
     };
     let path = args.output.clone().unwrap_or_else(|| file.with_extension("svg"));
     drawn(&path, || plot::draw_found(&result, &path, &options))

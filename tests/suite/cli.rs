@@ -523,8 +523,7 @@ fn info_tells_shapes() {
         run { duration = 10 ms; dt = 0.1 ms; record a.v }";
     std::fs::write(here.path().join("p.neuro"), points).unwrap();
     let told = fine(&here, &["info", "p.neuro"]).out;
-    for line in ["a: 10 cells Lif", "    2 states, which begin with the time constants v 20 ms", "about 40 connections"]
-    {
+    for line in ["a: 10 cells Lif", "    2 states; time constants at the start: v 20 ms", "about 40 connections"] {
         assert!(told.lines().any(|l| l == line), "no line\n{line}\nin\n{told}");
     }
 }
