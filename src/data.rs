@@ -125,14 +125,15 @@ pub fn numbers(
     Ok(values)
 }
 
-/// Says that the shape of an array is another than that of what it is for. One that is long in one direction only is as good as a vector.
+/// Says that the shape of an array is another than that of what it is for. Sides of 1 do not count: what is long in one direction only is a vector.
 pub fn shaped(file: &DataFile, shape: &[usize], what: &str) -> Result<(), Diagnostic> {
     if file.numbers != Numbers::File || !is_npy(file) {
         return Ok(());
     }
     let found = npy(file, &bytes(file)?)?;
     let sides = found.shape();
-    if sides.iter().filter(|side| **side != 1).count() < 2 || sides == shape {
+    let long = |sides: &[usize]| sides.iter().copied().filter(|side| *side != 1).collect::<Vec<_>>();
+    if long(sides).len() < 2 || long(sides) == long(shape) {
         return Ok(());
     }
     let wanted = match shape {

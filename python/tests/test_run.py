@@ -90,7 +90,7 @@ def test_models_and_results_go_to_other_processes(tmp_path):
     (tmp_path / "m.neuro").write_text(text)
     models = [neuroc.load(tmp_path / "m.neuro"), neuroc.parse(text, directory=tmp_path)]
     for model in models:
-        model.set("c.Leak.erev", [-65.0, -60.0]).set("step.amplitude", "0.2 nA")
+        model.set("c.all.Leak.erev", [-65.0, -60.0]).set("step.amplitude", "0.2 nA")
     packed = [pickle.dumps(model) for model in models]
     # They come back as they were, whatever has become of the files.
     (tmp_path / "mine.neuro").unlink()
