@@ -90,7 +90,7 @@ def test_models_and_results_go_to_other_processes(tmp_path):
     (tmp_path / "m.neuro").write_text(text)
     models = [neuroc.load(tmp_path / "m.neuro"), neuroc.parse(text, directory=tmp_path)]
     for model in models:
-        model.set("c.all.Leak.erev", [-65.0, -60.0]).set("step.amplitude", "0.2 nA")
+        model.set("c.all.Leak.erev", -60).set("one.all.cm", "2 uF/cm2")
     packed = [pickle.dumps(model) for model in models]
     # They come back as they were, whatever has become of the files.
     (tmp_path / "mine.neuro").unlink()
@@ -101,11 +101,13 @@ def test_models_and_results_go_to_other_processes(tmp_path):
         assert (again.run(engine="interp")["c.all.v"] == result["c.all.v"]).all()
         again.unset()
         assert len(model.settings) == 2
+    of_cells = neuroc.parse(NAN).set("c.x", [1.0, 2.0])
+    assert pickle.loads(pickle.dumps(of_cells)).states["c.x"].value.tolist() == [1.0, 2.0]
     once_more = pickle.loads(pickle.dumps(result))
     assert list(once_more) == list(result) and repr(once_more) == repr(result)
     assert (once_more["c.all.v"] == result["c.all.v"]).all() and once_more.params.keys() == result.params.keys()
     assert "11 samples of 6 compartments" in repr(once_more)
-    sweep = models[0].copy().unset().sweep({"step.amplitude": [0.1, 0.2]}, engine="interp")
+    sweep = models[0].copy().unset().sweep({"one.all.cm": [1, 2]}, engine="interp")
     assert (pickle.loads(pickle.dumps(sweep))["one.all.v"] == sweep["one.all.v"]).all()
     for copied in (copy.copy(result["c.all.v"]), copy.deepcopy(result["c.all.v"])):
         assert copied.name == "c.all.v" and copied.compartments == result["c.all.v"].compartments
