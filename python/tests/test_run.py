@@ -90,7 +90,7 @@ def test_models_and_results_go_to_other_processes(tmp_path):
     (tmp_path / "m.neuro").write_text(text)
     models = [neuroc.load(tmp_path / "m.neuro"), neuroc.parse(text, directory=tmp_path)]
     for model in models:
-        model.set("c.all.Leak.erev", -60).set("one.all.cm", "2 uF/cm2")
+        model.set("c.all.Leak.erev", [-65.0, -60.0]).set("one.all.cm", "2 uF/cm2")
     packed = [pickle.dumps(model) for model in models]
     # They come back as they were, whatever has become of the files.
     (tmp_path / "mine.neuro").unlink()
@@ -113,6 +113,20 @@ def test_models_and_results_go_to_other_processes(tmp_path):
         assert copied.name == "c.all.v" and copied.compartments == result["c.all.v"].compartments
         np.asarray(copied)[:] = 0
         assert (result["c.all.v"] != 0).all()
+
+
+def test_arrays_give_all_compartments_of_a_cell_their_number(tmp_path):
+    def of(erev, v):
+        text = BRANCHED.replace("v_init = -65 mV", f"v_init = {v} mV").replace("insert Leak }", f"insert Leak(erev = {erev} mV) }}")
+        return neuroc.parse(text).run(engine="interp")["c.all.v"]
+
+    model = neuroc.parse(BRANCHED).set("c.all.Leak.erev", [-65.0, -60.0]).set("c.v", [-70.0, -62.0])
+    for engine in ("interp", "native"):
+        v = model.run(engine=engine)["c.all.v"]
+        np.testing.assert_allclose(v[:, :3], of(-65, -70)[:, :3], rtol=1e-12)
+        np.testing.assert_allclose(v[:, 3:], of(-60, -62)[:, 3:], rtol=1e-12)
+    with pytest.raises(neuroc.SettingError, match="the population `c` needs"):
+        model.set("c.all.Leak.erev", [1.0] * 6)
 
 
 def test_a_trace_knows_its_time_and_unit(squid):

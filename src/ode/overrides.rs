@@ -190,6 +190,14 @@ fn set_cells(model: &mut Model, given: &PerCell) -> Result<(), Diagnostic> {
         return Err(Diagnostic::without_place(Code::BadValue, message).help(help));
     }
     let text = format!("{name} for each cell");
+    // All compartments of a cell have its number.
+    let population = match place {
+        Place::Param(at) => model.params[at].home,
+        Place::Init(at) => Some(model.states[at].population),
+    };
+    let each = population.map_or(1, |population| model.elements_per_cell(population));
+    let of_elements = given.values.iter().flat_map(|&x| std::iter::repeat_n(x, each)).collect();
+    let given = &PerCell { name: given.name.clone(), values: of_elements };
     let value = values(model, given, text.clone(), dim, span);
     put(model, place, value, text);
     Ok(())
