@@ -130,10 +130,12 @@ pub fn shaped(file: &DataFile, shape: &[usize], what: &str) -> Result<(), Diagno
     if file.numbers != Numbers::File || !is_npy(file) {
         return Ok(());
     }
-    let found = npy(file, &bytes(file)?)?;
-    let sides = found.shape();
+    let cannot = |why: String| wrong(file, why);
+    let mut opened = BufReader::new(File::open(path(file)).map_err(|e| cannot(e.to_string()))?);
+    let sides: Vec<usize> =
+        Header::read(&mut opened).map_err(cannot)?.shape.iter().map(|&side| side as usize).collect();
     let long = |sides: &[usize]| sides.iter().copied().filter(|side| *side != 1).collect::<Vec<_>>();
-    if long(sides).len() < 2 || long(sides) == long(shape) {
+    if long(&sides).len() < 2 || long(&sides) == long(shape) {
         return Ok(());
     }
     let wanted = match shape {

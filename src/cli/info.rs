@@ -50,6 +50,7 @@ fn told(checked: &Checked, options: &CompileOptions) -> Result<String, Vec<Diagn
     let draft = Draft::new(driver::compile(checked, options, &mut |_, _, _| {})?)?;
     let (flat, extent) = (&draft.compiled.ode, &draft.extent);
     let mut out = String::new();
+    let constants = ode::time_constants(flat);
     let populations = model.network.iter().flat_map(|n| &n.populations).enumerate();
     for (at, population) in populations {
         let cell = &model.cells[population.cell];
@@ -61,7 +62,7 @@ fn told(checked: &Checked, options: &CompileOptions) -> Result<String, Vec<Diagn
             geometry(&mut out, morphology);
             electrotonic(&mut out, flat, cable, &morphology.tree, cells);
         } else {
-            states(&mut out, flat, at, cell);
+            states(&mut out, flat, &constants, at, cell);
         }
     }
     let edges = simulate::expected_edges(flat, extent);
@@ -80,12 +81,12 @@ fn told(checked: &Checked, options: &CompileOptions) -> Result<String, Vec<Diagn
 }
 
 /// How many states a cell without sections has, and the time constants that they begin with.
-fn states(out: &mut String, model: &ode::Model, population: usize, cell: &Cell) {
+fn states(out: &mut String, model: &ode::Model, constants: &[(ode::StateId, f64)], population: usize, cell: &Cell) {
     const MOST: usize = 8;
     let count = cell.symbols.iter().filter(|s| matches!(s.kind, SymbolKind::State { .. })).count();
     let noun = if count == 1 { "state" } else { "states" };
     let prefix = format!("{}.", model.populations[population].name);
-    let known = ode::time_constants(model).into_iter().filter_map(|(id, tau)| {
+    let known = constants.iter().filter_map(|&(id, tau)| {
         let state = model.state(id);
         let own = state.population == population && state.edges.is_none() && !state.name.contains('\'');
         let name = state.name.strip_prefix(&prefix).filter(|_| own)?;

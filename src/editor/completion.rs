@@ -93,8 +93,8 @@ fn propose(editor: &Editor, analysis: &Analysis, text: &str, byte: usize, place:
             return with_library(editor, analysis, &[What::Channel], out);
         }
         (["insert", ..], Block::Compartment | Block::Region) => {
-            if let Some(model) = inserted(&place.statement) {
-                return parameters(analysis, model, out);
+            if let Some(channel) = inserted(analysis, &place.statement) {
+                return channel.inside.iter().filter(|d| d.what == What::Parameter).for_each(|d| add_declared(d, out));
             }
         }
         ([.., "via"], _) => return with_library(editor, analysis, &[What::Synapse, What::Junction], out),
@@ -181,34 +181,31 @@ fn starts_name(words: &[&str]) -> bool {
 }
 
 /// The channel in whose parentheses the name of a parameter is to come.
-fn inserted<'t>(statement: &[Token<'t>]) -> Option<&'t str> {
-    let mut open = (0..statement.len()).filter(|&at| statement[at].text == "(" && encloses(&statement[at..]));
-    // A second one is that of a call in a value.
-    let (first, None) = (open.next()?, open.next()) else { return None };
+fn inserted<'n>(analysis: &'n Analysis, statement: &[Token<'_>]) -> Option<&'n Declared> {
+    let (open, _) = open_call(statement)?;
+    let model = match &statement[..open] {
+        [.., model, renamed, _] if renamed.text == "as" => model,
+        [.., model] => model,
+        [] => return None,
+    };
     let fresh = matches!(statement.last()?.text, "(" | ",");
-    match &statement[..first] {
-        [.., model, renamed, _] if renamed.text == "as" => Some(model.text),
-        [.., model] => Some(model.text),
-        [] => None,
-    }
-    .filter(|_| fresh)
+    let is_meant = |d: &&Declared| d.what == What::Channel && d.name == model.text;
+    analysis.declared.iter().flatten().find(is_meant).filter(|_| fresh)
 }
 
-/// Is the parenthesis that tokens begin with still open at their end?
-fn encloses(tokens: &[Token<'_>]) -> bool {
-    let mut depth = 0i32;
-    tokens.iter().all(|t| {
-        depth += i32::from(t.text == "(") - i32::from(t.text == ")");
-        depth > 0
-    })
-}
-
-/// The parameters of a model that the file knows.
-fn parameters(analysis: &Analysis, model: &str, out: &mut Proposals) {
-    let known = analysis.declared.iter().flatten().find(|d| d.name == model);
-    for d in known.into_iter().flat_map(|d| &d.inside).filter(|d| d.what == What::Parameter) {
-        add_declared(d, out);
+/// The innermost parenthesis that is open at the end of a statement, and how many commas stand in it.
+fn open_call(statement: &[Token<'_>]) -> Option<(usize, u32)> {
+    let (mut depth, mut commas) = (0usize, 0u32);
+    for (at, token) in statement.iter().enumerate().rev().filter(|(_, t)| t.kind == TokenKind::Symbol) {
+        match token.text {
+            ")" | "]" => depth += 1,
+            "(" | "[" if depth > 0 => depth -= 1,
+            "(" => return Some((at, commas)),
+            "," if depth == 0 => commas += 1,
+            _ => {}
+        }
     }
+    None
 }
 
 /// Words and keys that begin a member of a block.
@@ -457,21 +454,8 @@ fn values(analysis: &Analysis, place: &Around<'_>, out: &mut Proposals) {
 /// The parameters of the call that a byte is in.
 pub fn signature(analysis: &Analysis, text: &str, byte: usize) -> Option<SignatureHelp> {
     let place = around(text, byte);
-    let (mut depth, mut commas) = (0usize, 0u32);
-    let mut open = None;
-    for (at, token) in place.statement.iter().enumerate().rev().filter(|(_, t)| t.kind == TokenKind::Symbol) {
-        match token.text {
-            ")" | "]" => depth += 1,
-            "(" | "[" if depth > 0 => depth -= 1,
-            "(" => {
-                open = Some(at);
-                break;
-            }
-            "," if depth == 0 => commas += 1,
-            _ => {}
-        }
-    }
-    let name = place.statement.get(open?.checked_sub(1)?)?;
+    let (open, commas) = open_call(&place.statement)?;
+    let name = place.statement.get(open.checked_sub(1)?)?;
     let (params, docs): (Vec<String>, String) = match FUNCTIONS.iter().find(|f| f.name == name.text) {
         Some(f) => (f.params.iter().map(|p| p.to_string()).collect(), f.doc.to_string()),
         None => {

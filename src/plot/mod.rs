@@ -33,6 +33,7 @@ mod cell_rates;
 mod correlations;
 mod decimate;
 mod figure;
+mod histogram;
 mod intervals;
 mod panels;
 mod pdf;

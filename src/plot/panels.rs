@@ -131,9 +131,9 @@ pub fn select<'a>(result: &'a RunResult, options: &PlotOptions) -> Result<(Vec<P
 fn intervals<'a>(trains: &[&SpikeTrain], window: (f64, f64), options: &PlotOptions) -> (Vec<Panel<'a>>, Along) {
     let mut all: Vec<(&str, Intervals)> =
         trains.iter().map(|s| (s.population.as_str(), Intervals::new(s, window, &options.cells))).collect();
-    let longest = all.iter().filter_map(|(_, i)| i.longest()).fold(0.0, f64::max);
+    let longest = all.iter().filter_map(|(_, i)| i.0.range()).map(|(_, longest)| longest).fold(0.0, f64::max);
     let longest = if longest > 0.0 { longest } else { 1.0 };
-    all.iter_mut().for_each(|(_, intervals)| intervals.count(longest));
+    all.iter_mut().for_each(|(_, intervals)| intervals.0.count((0.0, longest)));
     let panel = |(population, intervals): (&str, Intervals)| Panel {
         heading: intervals.heading(population),
         body: Body::Intervals(intervals),
@@ -161,12 +161,12 @@ fn correlations<'a>(
     let several = trains.iter().filter(|train| train.cells > 1);
     let mut all: Vec<(&str, Correlations)> =
         several.map(|s| (s.population.as_str(), Correlations::new(s, window, bin, &options.cells))).collect();
-    let ranges = all.iter().filter_map(|(_, c)| c.range());
+    let ranges = all.iter().filter_map(|(_, c)| c.histogram.range());
     let Some((low, high)) = ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else {
         return Err(PlotError::Nothing("in no population do two cells spike".to_owned()));
     };
     let range = if low < high { (low, high) } else { (low - 0.5, high + 0.5) };
-    all.iter_mut().for_each(|(_, correlations)| correlations.count(range));
+    all.iter_mut().for_each(|(_, correlations)| correlations.histogram.count(range));
     let panel = |(population, correlations): (&str, Correlations)| Panel {
         heading: correlations.heading(population),
         body: Body::Correlations(correlations),

@@ -297,7 +297,7 @@ impl FieldInfo {
     }
 }
 
-/// `value * 10^exponent`, by one exact power of ten where there is one.
+/// `value * 10^exponent`, by one exact power of ten where there is one: as the units of the compiler, which crates do not have, do it.
 fn scaled(value: f64, exponent: i32) -> f64 {
     if exponent >= 0 { value * 10f64.powi(exponent) } else { value / 10f64.powi(-exponent) }
 }

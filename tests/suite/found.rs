@@ -539,3 +539,120 @@ fn places_have_their_names_and_gradients_their_ways() {
     let fit = neuroc(&here, &["fit", "m.neuro", "-o", "x.set"]);
     assert!(fit.code == 0 && fit.err.contains("gradients go forward with the run"), "{}", fit.err);
 }
+
+/// What a file says and nobody understands is an error, and no number is lost.
+#[test]
+fn headings_and_shapes_of_data_are_understood_or_refused() {
+    let model = "cell C { param a = 1; param b: mV = 0 mV; state x = a; input q: /ms; x' = q
+            state v: mV = 0 mV; v' = -v / 10 ms; spike when v > 1 mV { v = 0 mV } }
+        synapse Kick { on event(weight: mV) { v += weight } }
+        network main { population c: C[5, 2]; population d: C[3]; population e: C[4]; LINE }
+        run { duration = 10 ms; dt = 0.1 ms; method = euler; record c.x every 10 ms }";
+    let here = folder(&[
+        ("sec.csv", "t (sec),q\n0,0\n100,1\n"),
+        ("swapped.csv", "q,t\n0,0\n100,1\n"),
+        ("volt.csv", "T (s),q (apples)\n0,0\n100,1\n"),
+        ("fine.csv", "Time (s),q\n0,0\n0.1,1\n"),
+        ("comma.csv", "a\n1,5\n2,5\n"),
+        ("twice.csv", "a,a\n1,2\n"),
+        ("inf.csv", "a,inf\n1,2\n2,3\n3,4\n4,5\n5,6\n6,7\n7,8\n8,9\n9,10\n10,11\n"),
+    ]);
+    let array = |name: &str, shape: (usize, usize)| {
+        let file = fs::File::create(here.path().join(name)).unwrap();
+        ndarray_npy::WriteNpyExt::write_npy(&ndarray::Array2::<f64>::ones(shape), file).unwrap();
+    };
+    for (name, shape) in [("three_four.npy", (3, 4)), ("four_three.npy", (4, 3)), ("five_two.npy", (5, 2))] {
+        array(name, shape);
+    }
+    array("two_five.npy", (2, 5));
+    array("ten_one.npy", (10, 1));
+    let of = |line: &str| {
+        fs::write(here.path().join("m.neuro"), model.replace("LINE", line)).unwrap();
+        neuroc(&here, &["run", "m.neuro", "--engine", "interp", "--quiet", "-o", "o.csv"])
+    };
+    let series = |name: &str| of(&format!("input i: series(\"{name}.csv\") * 1 /ms -> c.q"));
+    let matrix = |name: &str| {
+        of(&format!(
+            "connect d -> e via Kick {{ rule = all_to_all; weight = file(\"{name}.npy\") * 1 mV; delay = 1 ms }}"
+        ))
+    };
+    for (done, why) in [
+        (series("sec"), "its first column is called `t (sec)`, which is no time"),
+        (series("swapped"), "its first column is called `q`, which is no time"),
+        (series("volt"), "and `apples` is no unit"),
+        (of("param c.a = file(\"comma.csv\", column = \"a\")"), "a decimal point is a `.`, not a `,`"),
+        (of("param c.a = file(\"twice.csv\", column = \"a\")"), "it has several columns `a`"),
+        (of("param c.a = file(\"five_two.npy\")"), "its shape is [5, 2], but [2, 5] is needed"),
+        (matrix("three_four"), "its shape is [3, 4], but [4, 3] is needed: by target"),
+    ] {
+        assert!(done.code == 1 && done.err.contains(why), "no `{why}` in {}", done.err);
+    }
+    let fine = [
+        series("fine"),
+        of("param c.a = file(\"inf.csv\", column = \"a\")"),
+        of("param c.a = file(\"two_five.npy\")"),
+        of("param c.a = file(\"ten_one.npy\")"),
+        matrix("four_three"),
+    ];
+    fine.iter().for_each(|done| assert_eq!(done.code, 0, "{}", done.err));
+}
+
+/// Which cells junctions join depends on no other line; and other populations are joined in other ways.
+#[test]
+fn junctions_are_drawn_for_the_populations_that_they_join() {
+    let flows = |lines: &str| {
+        let text = format!(
+            "cell P {{ state v: mV = -60 mV; v' = (-60 mV - v - 100 Mohm * i_syn) / 10 ms }}
+            junction Gap {{ param g = 1 nS; current i = g * dv }}
+            network main {{
+                population a: P[8]; population b: P[8]
+                init a.v = -60 mV + index * 1 mV; init b.v = -60 mV + index * 1 mV
+                {lines}
+            }}
+            run {{ duration = 1 ms; dt = 0.1 ms; record {{a, b}}.i_gap }}"
+        );
+        let checked = neuroc::driver::check_text("m.neuro", Path::new(""), text, &neuroc::hir::Sources);
+        let (result, _) = crate::models::outcome(&checked, &Default::default(), crate::models::Way::Optimized);
+        ["a.i_gap", "b.i_gap"].map(|name| {
+            let series = result.series_named(name).expect("it is recorded");
+            (0..8).map(|cell| series.values.get(0, cell)).collect::<Vec<f64>>()
+        })
+    };
+    let own = "connect a -- a via Gap { rule = probability(0.5) }";
+    let [alone, _] = flows(&format!("{own}; connect b -- b via Gap {{ rule = all_to_all }}"));
+    for before in
+        ["connect b -- b via Gap { rule = all_to_all }", "connect b -- b via Gap(g = 2 nS) { rule = probability(0.5) }"]
+    {
+        assert_eq!(flows(&format!("{before}; {own}"))[0], alone, "{before}");
+    }
+    let [a, b] = flows(&format!("{own}; connect b -- b via Gap {{ rule = probability(0.5) }}"));
+    assert!(a == alone && a != b);
+    // A second line between the same cells draws again.
+    assert!(
+        flows(&format!("{own}; {own}; connect b -- b via Gap {{ rule = all_to_all }}"))[0]
+            != alone.iter().map(|x| 2.0 * x).collect::<Vec<f64>>()
+    );
+}
+
+/// The pictures of networks, with bins of one's own.
+#[test]
+fn correlations_and_spectra_are_drawn() {
+    let here = folder(&[(
+        "m.neuro",
+        "cell C { state v: mV = 0 mV; v' = -v / 10 ms; spike when poisson(100 Hz) }
+        network main { population c: C[30] }
+        run { duration = 500 ms; dt = 0.5 ms; record spikes of c }",
+    )]);
+    assert_eq!(neuroc(&here, &["run", "m.neuro", "--engine", "interp", "--quiet", "-o", "o.npz"]).code, 0);
+    for (kind, bin, said) in [
+        ("correlation", "4ms", "435 pairs of 30 cells with spikes, bins of 4 ms"),
+        ("spectrum", "1ms", "rate of c · power in bins of 1 ms and pieces of 64 ms"),
+        ("rates", "50ms", "rate per cell in bins of 50 ms"),
+    ] {
+        let done = neuroc(&here, &["plot", "o.npz", "--kind", kind, "--bin", bin, "-o", "o.svg"]);
+        assert_eq!(done.code, 0, "{}", done.err);
+        let picture = fs::read_to_string(here.path().join("o.svg")).unwrap();
+        assert!(picture.contains(said), "{kind}: no `{said}`");
+    }
+    assert_eq!(neuroc(&here, &["plot", "o.npz", "--kind", "spectrum", "--bin", "900ms", "-o", "o.svg"]).code, 2);
+}
