@@ -1,13 +1,14 @@
 //! Data files: numbers per cell, series in time, and samples to learn from.
 //!
-//! In come names of .npy, .npz and .csv files that a model mentions; out go plain numbers, or a diagnostic at the place where the
+//! In come names of .npy, .npz, .csv and IDX files that a model mentions; out go plain numbers, or a diagnostic at the place where the
 //! file is mentioned.
 //! Never true here: a missing, extra or unreadable number was skipped.
 
 mod dataset;
+mod idx;
 mod spikes;
 
-pub use dataset::Dataset;
+pub use dataset::{Dataset, Kept, Samples};
 pub use spikes::{Spikes, spikes};
 
 use crate::diag::{Code, Diagnostic};
@@ -64,33 +65,47 @@ pub(crate) fn path(file: &DataFile) -> PathBuf {
     file.directory.join(&file.name)
 }
 
-/// The whole file. What is no file (a device, a pipe) has no end, or none that is known.
+/// The whole file.
 pub(crate) fn bytes(file: &DataFile) -> Result<Vec<u8>, Diagnostic> {
-    let path = path(file);
-    let read = || {
-        let about = std::fs::metadata(&path)?;
+    whole(&path(file), file.span)
+}
+
+/// A whole file that is named at a place.
+fn whole(path: &Path, span: Span) -> Result<Vec<u8>, Diagnostic> {
+    let (opened, length) = open(path, span)?;
+    let mut bytes = Vec::new();
+    let room = usize::try_from(length).unwrap_or(usize::MAX);
+    let read = match bytes.try_reserve_exact(room) {
+        // What is added while it is read is not read.
+        Ok(()) => opened.take(length).read_to_end(&mut bytes),
+        Err(_) => Err(std::io::Error::other("there is no memory for it")),
+    };
+    read.map(|_| bytes).map_err(|error| cannot_read(path, span, &error))
+}
+
+/// A file that is named at a place, and how many bytes it has. What is no file (a device, a pipe) has no end, or none that is known.
+pub(crate) fn open(path: &Path, span: Span) -> Result<(File, u64), Diagnostic> {
+    let open = || {
+        let about = std::fs::metadata(path)?;
         if about.is_dir() {
             return Err(std::io::Error::other("it is a directory"));
         }
         if !about.is_file() {
             return Err(std::io::Error::other("it is no regular file"));
         }
-        let mut bytes = Vec::new();
-        let room = usize::try_from(about.len()).unwrap_or(usize::MAX);
-        bytes.try_reserve_exact(room).map_err(|_| std::io::Error::other("there is no memory for it"))?;
-        // What is added while it is read is not read.
-        std::fs::File::open(&path)?.take(about.len()).read_to_end(&mut bytes)?;
-        Ok(bytes)
+        Ok((File::open(path)?, about.len()))
     };
-    read().map_err(|error| {
-        let message = format!("cannot read `{}`", path.display());
-        let why = match error.kind() {
-            std::io::ErrorKind::NotFound => "there is no such file".to_string(),
-            std::io::ErrorKind::PermissionDenied => "it may not be read".to_string(),
-            _ => error.to_string().to_lowercase(),
-        };
-        Diagnostic::new(Code::CannotRead, file.span, message, why).note("file names are relative to the model file")
-    })
+    open().map_err(|error| cannot_read(path, span, &error))
+}
+
+fn cannot_read(path: &Path, span: Span, error: &std::io::Error) -> Diagnostic {
+    let message = format!("cannot read `{}`", path.display());
+    let why = match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".to_string(),
+        std::io::ErrorKind::PermissionDenied => "it may not be read".to_string(),
+        _ => error.to_string().to_lowercase(),
+    };
+    Diagnostic::new(Code::CannotRead, span, message, why).note("file names are relative to the model file")
 }
 
 /// One finite number per cell; `seed` is that of the run.

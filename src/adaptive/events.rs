@@ -5,10 +5,9 @@
 
 use super::switches::Switches;
 use super::tape::{Ground, Scene, Tape};
-use super::{TINY, is_clock, lost, margin_of};
+use super::{TINY, is_clock, lost, margin};
 use crate::engine::{Edges, EngineError};
 use crate::ode::{Condition, Model, Node, STRETCH};
-use crate::operators::BinaryOp;
 use crate::step::{FieldId, Source};
 use rustc_hash::FxHashMap as HashMap;
 use std::cmp::Reverse;
@@ -94,11 +93,8 @@ impl Events {
         let mut rules = Vec::new();
         for population in 0..model.populations.len() {
             let Some(spike) = model.populations[population].spike.clone() else { continue };
-            let (margin, crosses) = match spike.condition {
-                Condition::Crosses(x, level) => (Some(model.graph.binary(BinaryOp::Sub, x, level)), true),
-                Condition::When(condition) => (margin_of(model, condition), false),
-            };
-            let margin = margin.ok_or_else(|| lost("what makes a spike"))?;
+            let crosses = matches!(spike.condition, Condition::Crosses(..));
+            let margin = margin(model, population)?.ok_or_else(|| lost("what makes a spike"))?;
             let first = |state: crate::ode::StateId| ground.unknowns[state.0 as usize].ok_or_else(|| lost("a state"));
             let values: Vec<_> = spike.resets.iter().map(|reset| reset.1).chain(spike.refractory).collect();
             let count = ground.sizes[population];

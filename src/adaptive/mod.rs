@@ -5,9 +5,10 @@
 //! interpolated in between.
 //!
 //! All equations are taken together ([`equations`]), with exact slopes, sparse ([`sparse`]), by a Rosenbrock method of order 5 ([`rodas`]). A step ends where
-//! something jumps: where a pulse begins or ends ([`switches`]), where an event arrives, and where a cell spikes, which is found by steps that end nearer and
+//! something jumps: where a pulse begins or ends ([`switches`]), where what is no line jumps or has moved far ([`ahead`]), where an event arrives, and where a cell spikes, which is found by steps that end nearer and
 //! nearer to it. What events bring and what spikes reset happens between two steps, in the order of the times, which no grid rounds.
 
+pub mod ahead;
 pub mod equations;
 pub mod events;
 mod refuse;
@@ -20,9 +21,11 @@ pub use refuse::refused;
 
 use crate::discretize::{connection_space, projection_space};
 use crate::engine::{Effort, Engine, EngineError, Setup, Spike};
-use crate::ode::{self, Kind, Model, Node, NodeId, Tolerances};
+use crate::ode::{self, Condition, Kind, Model, Node, NodeId, Tolerances};
+use crate::operators::{BinaryOp, UnaryOp};
 use crate::step::{FieldId, Program, Source, Value};
 use crate::units::Dim;
+use ahead::Conditions;
 use equations::Equations;
 use events::{Events, TINY_TIME};
 use rodas::Equations as _;
@@ -62,6 +65,10 @@ struct Running {
     ground: Ground,
     equations: Equations,
     switches: Vec<Switches>,
+    /// When steps end besides, in order, because of the time alone.
+    ahead: Vec<f64>,
+    /// What may become true or false within a step.
+    conditions: Vec<Conditions>,
     events: Events,
     /// What errors of each unknown are measured by besides its value, by state: the largest value so far, or 1.
     scales: Vec<Scale>,
@@ -165,11 +172,16 @@ impl Adaptive {
         }
         let equations = Equations::new(&mut self.model, &ground, &joined, &axial)?;
         let model = &mut self.model;
-        let mut switches = Vec::new();
+        let (mut switches, mut ahead, mut conditions) = (Vec::new(), Vec::new(), Vec::new());
         for population in 0..model.populations.len() {
             let roots = equations::timed(model, &ground, population)?;
             switches.extend(Switches::new(model, &ground, population, &roots)?);
+            conditions.extend(Conditions::new(model, &ground, population, &roots)?);
+            let spiking = margin(model, population)?;
+            let roots: Vec<NodeId> = roots.into_iter().chain(spiking).collect();
+            ahead.extend(ahead::times(model, &ground, population, &roots)?);
         }
+        ahead.sort_by(f64::total_cmp);
         let events = Events::new(model, &ground, &self.fields, &lines)?;
         let size = equations::size(model, &ground);
         let mut y = vec![0.0; size];
@@ -189,6 +201,8 @@ impl Adaptive {
             ground,
             equations,
             switches,
+            ahead,
+            conditions,
             events,
             scales,
             y,
@@ -222,7 +236,9 @@ impl Running {
 
     /// A piece of time begins in which nothing jumps that depends on the time alone.
     fn switch(&mut self) -> Result<(), EngineError> {
-        self.piece_end = self.switches.iter().map(|s| s.after(self.t)).fold(f64::INFINITY, f64::min);
+        let beyond = self.t + TINY_TIME * self.t.abs().max(1.0);
+        let ahead = self.ahead.get(self.ahead.partition_point(|at| *at <= beyond)).copied();
+        self.piece_end = self.switches.iter().map(|s| s.after(self.t)).chain(ahead).fold(f64::INFINITY, f64::min);
         let end = if self.piece_end.is_finite() { self.piece_end } else { self.t + 1.0 };
         self.equations.switched = 0.5 * (self.t + end);
         self.equations.settle(self.t, &mut self.y, &mut self.room)
@@ -321,12 +337,17 @@ impl Running {
                 (h, failed) = (h * if error.is_finite() { factor.min(0.9) } else { GROWS.0 }, true);
                 continue;
             }
+            self.step.prepare();
+            if let Some(steady) = self.steady(model.dt) {
+                self.effort.rejected += 1;
+                (h, failed) = (steady, true);
+                continue;
+            }
             self.effort.steps += 1;
             let wanted = h * if failed { factor.min(1.0) } else { factor };
             // A step that was cut short says little of the next.
             self.h = if ends { wanted.max(self.h) } else { wanted };
-            self.step.prepare();
-            let crossed = self.first_crossing();
+            let crossed = self.first_crossing(model.dt);
             self.t = match crossed {
                 Some(part) => self.land(part * h)?,
                 None if ends => stop,
@@ -362,14 +383,39 @@ impl Running {
         }
     }
 
+    /// How long a step may be at most, if a condition changes within the one that was just tried, and it is longer than `dt`: as long as no condition
+    /// changes, or `dt`.
+    fn steady(&mut self, dt: f64) -> Option<f64> {
+        if self.conditions.is_empty() || self.step.h <= dt * 1.01 {
+            return None;
+        }
+        let Running { equations, conditions, step, room, .. } = self;
+        let mut truths = |y: &[f64], t: f64| -> Vec<_> {
+            conditions.iter_mut().map(|conditions| conditions.at(y, t, equations.switched)).collect()
+        };
+        let before = truths(&step.before, step.t);
+        let points = (step.h / dt * (1.0 - 1e-9)).floor() as u64;
+        for point in 1..=points {
+            let t = step.t + point as f64 * dt;
+            (0..room.len()).for_each(|i| room[i] = step.at(i, t));
+            if truths(room, t) != before {
+                return Some(dt * point.saturating_sub(1).max(1) as f64);
+            }
+        }
+        (truths(&step.after, step.t + step.h) != before && points > 0)
+            .then(|| points as f64 * dt)
+            .filter(|steady| *steady < step.h * (1.0 - 1e-6))
+    }
+
     /// The part of the step that was just taken after which a cell spikes first, if one does.
-    fn first_crossing(&mut self) -> Option<f64> {
+    fn first_crossing(&mut self, dt: f64) -> Option<f64> {
         if !self.events.any_spikes() {
             return None;
         }
-        let parts = [0.25, 0.5, 0.75, 1.0];
-        let over = parts.into_iter().position(|part| self.margin(part) >= 0.0)?;
-        let (mut low, mut high) = (if over == 0 { 0.0 } else { parts[over - 1] }, parts[over]);
+        let parts = (self.step.h / dt).ceil().max(4.0);
+        let part = |number: u64| (number as f64 / parts).min(1.0);
+        let over = (1..=parts as u64).find(|&number| self.margin(part(number)) >= 0.0)?;
+        let (mut low, mut high) = (part(over - 1), part(over));
         for _ in 0..60 {
             let middle = 0.5 * (low + high);
             if self.margin(middle) >= 0.0 {
@@ -571,9 +617,18 @@ fn lost(what: &str) -> EngineError {
     EngineError(format!("internal error: adaptive steps have lost {what}"))
 }
 
+/// How far the cells of a population are above what makes a spike, if they have a rule.
+fn margin(model: &mut Model, population: usize) -> Result<Option<NodeId>, EngineError> {
+    let Some(spike) = &model.populations[population].spike else { return Ok(None) };
+    let margin = match spike.condition {
+        Condition::Crosses(x, level) => Some(model.graph.binary(BinaryOp::Sub, x, level)),
+        Condition::When(condition) => margin_of(model, condition),
+    };
+    margin.map(Some).ok_or_else(|| lost("what makes a spike"))
+}
+
 /// How far a condition is fulfilled: a number that is at least 0 where it is true. None if it is no comparison of numbers.
 fn margin_of(model: &mut Model, condition: NodeId) -> Option<NodeId> {
-    use crate::operators::{BinaryOp, UnaryOp};
     let g = &mut model.graph;
     match g.node(condition) {
         Node::Binary(BinaryOp::Ge | BinaryOp::Gt, x, y) => Some(g.binary(BinaryOp::Sub, x, y)),

@@ -4,7 +4,7 @@
 //! Never true here: a state is looked at. (Where a state makes something jump, the error control finds it.)
 //!
 //! Every expression is followed as a straight line from the time on, as far as it is one: a comparison of two lines changes where they meet, `floor` where a
-//! line reaches a whole number. What is no line (`sin`) may be compared, too; then the error control has to find the place.
+//! line reaches a whole number. What is no line (`sin`) may be compared, too: [`super::ahead`] looks for these places.
 
 use super::tape::{Changes, Ground, Tape, changes, is_comparison, is_instant};
 use crate::engine::EngineError;

@@ -340,6 +340,7 @@ impl Maker<'_> {
             | Node::Arrived(..)
             | Node::Amount(_)
             | Node::Since
+            | Node::Beyond
             | Node::Outward(_)
             | Node::Draw(..)
             | Node::Data(_)

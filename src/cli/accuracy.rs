@@ -66,6 +66,7 @@ fn step(out: &mut String, regions: &[&Region], name: &str) -> std::fmt::Result {
                 | OpKind::Gather(..)
                 | OpKind::Back(..)
                 | OpKind::Spike(..)
+                | OpKind::SpikeBy(..)
                 | OpKind::Time
                 | OpKind::StepIndex
                 | OpKind::Index

@@ -1,12 +1,13 @@
 //! Samples and their classes.
 //!
-//! In comes an archive with the arrays `x` and `y`; out go samples in random order, cut into batches, or what is wrong with the arrays.
+//! In come an archive with the arrays `x` and `y`, or files of them; out go samples in random order, cut into batches, or what is wrong with the arrays.
 //! Never true here: a sample is changed, or an order depends on more than the seed and the epoch.
 
-use super::Archive;
+use super::{Archive, array, idx, whole};
 use crate::diag::{Code, Diagnostic};
 use crate::source::Span;
-use std::path::Path;
+use ndarray::ArrayD;
+use std::path::{Path, PathBuf};
 
 /// Samples with a class each, and which of them are for testing.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,18 +23,54 @@ pub struct Dataset {
     test: Vec<usize>,
 }
 
-impl Dataset {
-    /// Reads the arrays `x` (samples first, then frames if there are any) and `y` of an archive. `span` is where the file is named; a share `test` of the
-    /// samples, drawn with the seed, is kept for testing.
-    pub fn read(path: &Path, span: Span, framed: bool, test: f64, seed: u64) -> Result<Dataset, Diagnostic> {
-        let name = path.display();
-        let wrong = |why: String| Diagnostic::new(Code::BadData, span, format!("`{name}` cannot be used"), why);
-        let mut archive = Archive::open(path).map_err(|why| {
-            let d = Diagnostic::new(Code::CannotRead, span, format!("cannot read `{name}`"), why);
-            d.note("file names are relative to the model file")
-        })?;
-        let [x, y] = ["x", "y"].map(|name| archive.array(name));
-        let (x, y) = (x.map_err(wrong)?, y.map_err(wrong)?);
+/// Where samples are, and where that is said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Samples {
+    /// An archive with the arrays `x` (samples first, then frames if there are any) and `y`, or one array in NumPy's format or as IDX.
+    pub file: (PathBuf, Span),
+    /// Their classes, if they are in a file of their own.
+    pub labels: Option<(PathBuf, Span)>,
+}
+
+/// What is kept for testing.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kept {
+    /// A share of the samples.
+    Share(f64),
+    /// Other samples, whose numbers come behind those that are learnt from.
+    Samples(Samples),
+}
+
+/// Samples of one file.
+struct Part {
+    x: ArrayD<f64>,
+    y: Vec<usize>,
+}
+
+impl Samples {
+    /// How many bytes their arrays have, as far as the files tell; none if one cannot be opened.
+    pub fn bytes(&self) -> Option<u64> {
+        let files = [Some(&self.file), self.labels.as_ref()];
+        let bytes = |path: &Path| match is_archive(path) {
+            true => Archive::open(path).ok()?.unpacked(),
+            false => Some(std::fs::metadata(path).ok()?.len()),
+        };
+        files.into_iter().flatten().map(|(path, _)| bytes(path)).sum()
+    }
+
+    fn read(&self, framed: bool) -> Result<Part, Diagnostic> {
+        let (path, span) = &self.file;
+        let wrong = |why: String| cannot_be_used(path, *span, why);
+        let (x, y, of_classes) = match (&self.labels, is_archive(path)) {
+            (Some(labels), _) => (numbers(path, *span, "x")?, numbers(&labels.0, labels.1, "y")?, labels),
+            (None, true) => (numbers(path, *span, "x")?, numbers(path, *span, "y")?, &self.file),
+            (None, false) => {
+                let why = "it has samples only: say where their classes are, `labels = \"labels.npy\"`";
+                whole(path, *span)?;
+                return Err(wrong(why.into()));
+            }
+        };
+        let wrong_class = |why: String| cannot_be_used(&of_classes.0, of_classes.1, why);
         let samples = x.shape().first().copied().unwrap_or(0);
         if samples == 0 || x.is_empty() {
             return Err(wrong("`x` has no samples".into()));
@@ -44,31 +81,80 @@ impl Dataset {
                 x.shape()
             )));
         }
-        let frames = if framed { x.shape()[1] } else { 1 };
         if y.shape() != [samples] {
-            return Err(wrong(format!("`x` has {samples} samples, but the shape of `y` is {:?}", y.shape())));
+            return Err(wrong_class(format!("`x` has {samples} samples, but the shape of `y` is {:?}", y.shape())));
         }
         if let Some(at) = x.iter().position(|x| !x.is_finite()) {
             let values = x.len() / samples;
             return Err(wrong(format!("value {} of sample {} is not a finite number", at % values, at / values)));
         }
         if let Some((at, class)) = y.iter().enumerate().find(|(_, y)| **y < 0.0 || y.fract() != 0.0 || **y > 1e9) {
-            return Err(wrong(format!("the class of sample {at} is {class}, not a whole number from 0 on")));
+            return Err(wrong_class(format!("the class of sample {at} is {class}, not a whole number from 0 on")));
         }
-        let order = shuffled(samples, seed, u64::MAX);
-        let (test, train) = order.split_at(share(samples, test).min(samples - 1));
-        let [mut test, mut train] = [test, train].map(<[usize]>::to_vec);
-        test.sort_unstable();
-        train.sort_unstable();
-        let values = x.len() / samples / frames;
-        let y = y.iter().map(|&class| class as usize).collect();
-        let shape = x.shape()[1..].to_vec();
-        Ok(Dataset { x: x.iter().copied().collect(), frames, values, shape, y, train, test })
+        Ok(Part { x, y: y.iter().map(|&class| class as usize).collect() })
     }
+}
 
-    /// How many bytes the arrays of an archive have when they are unpacked; none if it cannot be opened.
-    pub fn bytes(path: &Path) -> Option<u64> {
-        Archive::open(path).ok()?.unpacked()
+fn cannot_be_used(path: &Path, span: Span, why: String) -> Diagnostic {
+    Diagnostic::new(Code::BadData, span, format!("`{}` cannot be used", path.display()), why)
+}
+
+fn ends_with(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension))
+}
+
+fn is_archive(path: &Path) -> bool {
+    ends_with(path, "npz")
+}
+
+/// The numbers of an array: one of an archive, or all of another file.
+fn numbers(path: &Path, span: Span, name: &str) -> Result<ArrayD<f64>, Diagnostic> {
+    let numbers = if is_archive(path) {
+        let mut archive = Archive::open(path).map_err(|why| {
+            let d = Diagnostic::new(Code::CannotRead, span, format!("cannot read `{}`", path.display()), why);
+            d.note("file names are relative to the model file")
+        })?;
+        archive.array(name)
+    } else if ends_with(path, "npy") {
+        array(&whole(path, span)?)
+    } else {
+        idx::array(&whole(path, span)?)
+    };
+    numbers.map_err(|why| cannot_be_used(path, span, why))
+}
+
+impl Dataset {
+    /// Reads samples and what is kept for testing: a share of them, drawn with the seed, or others.
+    pub fn read(samples: &Samples, framed: bool, test: &Kept, seed: u64) -> Result<Dataset, Diagnostic> {
+        let Part { x, mut y } = samples.read(framed)?;
+        let (count, shape) = (y.len(), x.shape()[1..].to_vec());
+        let frames = if framed { shape[0] } else { 1 };
+        let values = x.len() / count / frames;
+        let mut x: Vec<f64> = x.into_iter().collect();
+        let (train, test) = match test {
+            Kept::Share(part) => {
+                let order = shuffled(count, seed, u64::MAX);
+                let (test, train) = order.split_at(share(count, *part).min(count - 1));
+                let [mut test, mut train] = [test, train].map(<[usize]>::to_vec);
+                test.sort_unstable();
+                train.sort_unstable();
+                (train, test)
+            }
+            Kept::Samples(others) => {
+                let part = others.read(framed)?;
+                let (path, span) = &others.file;
+                if part.x.shape()[1..] != shape {
+                    let there = samples.file.0.display();
+                    let of_sample = &part.x.shape()[1..];
+                    let why = format!("its samples have the shape {of_sample:?}, those of `{there}` {shape:?}");
+                    return Err(cannot_be_used(path, *span, why));
+                }
+                x.extend(part.x);
+                y.extend(part.y);
+                ((0..count).collect(), (count..y.len()).collect())
+            }
+        };
+        Ok(Dataset { x, frames, values, shape, y, train, test })
     }
 
     /// How many samples there are.

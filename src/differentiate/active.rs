@@ -62,6 +62,7 @@ impl Active {
             ) => false,
             // A spike without a surrogate is a comparison.
             OpKind::Spike(Surrogate::None, _) => false,
+            OpKind::SpikeBy(x, _) => values.contains(&x),
             OpKind::Unary(..)
             | OpKind::Approximate(..)
             | OpKind::Binary(..)

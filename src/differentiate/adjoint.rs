@@ -71,6 +71,10 @@ impl Differentiated<'_> {
                 let by = self.b.binary(BinaryOp::Mul, self.g.value, slope);
                 Ok(vec![(0, self.kept(by))])
             }
+            OpKind::SpikeBy(..) => {
+                let by = self.b.binary(BinaryOp::Mul, self.g.value, self.operands[1]);
+                Ok(vec![(0, self.kept(by))])
+            }
             OpKind::Sample(..) => Err("the time at which a series is read depends on what is fitted".into()),
             OpKind::Const(_)
             | OpKind::Bool(_)

@@ -167,6 +167,7 @@ impl<'a> Walk<'a> {
                     | OpKind::Sample(..)
                     | OpKind::Gather(..)
                     | OpKind::Spike(..)
+                    | OpKind::SpikeBy(..)
                     | OpKind::Emit(..),
                     _,
                 ) => {}

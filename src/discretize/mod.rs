@@ -57,7 +57,7 @@ fn scheme(method: Method) -> Scheme {
 /// How spikes count where events are carried from outside the program, and gradients go back through them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Carried {
-    /// What stands for the derivative of a spike.
+    /// What stands for the derivative of a spike, where the model does not write it ([`Model::surrogate`]).
     pub surrogate: Surrogate,
     /// Has what a spike resets no part in the derivative?
     pub detached: bool,
@@ -586,6 +586,8 @@ impl<'s> Lowering<'s> {
                     let amount = self.amount(modulator);
                     self.read(b, values.space, amount)
                 }
+                // Seeded where spikes are.
+                Node::Beyond => b.constant(f64::NAN),
                 // Seeded where edges are; elsewhere the verifier of the continuous model forbids it.
                 Node::Since => b.constant(f64::NAN),
                 Node::Events(stream, expected) => {
@@ -823,10 +825,10 @@ impl<'s> Lowering<'s> {
                     let [before, level_before] = [quantity, level].map(|node| self.lower(&mut b, &mut old, node));
                     let [now, level_now] = [quantity, level].map(|node| self.lower(&mut b, &mut new, node));
                     let below = b.binary(BinaryOp::Lt, before, level_before);
-                    let above = compared(&mut b, carried.surrogate, BinaryOp::Ge, [now, level_now]);
+                    let above = self.compared(&mut b, &new, (carried.surrogate, true), BinaryOp::Ge, [now, level_now]);
                     above.map(|above| b.binary(BinaryOp::And, below, above))
                 }
-                Condition::When(condition) => self.soft(&mut b, &mut new, carried.surrogate, condition),
+                Condition::When(condition) => self.soft(&mut b, &mut new, (carried.surrogate, true), condition),
             };
             if let (Some(soft), Some((_, _, held, _))) = (&mut soft, refractory) {
                 let free = b.unary(UnaryOp::Not, held);
@@ -900,28 +902,72 @@ impl<'s> Lowering<'s> {
         draft.push(b);
     }
 
-    /// A condition whose comparisons are spikes with a surrogate: the same truth. None if it compares nothing.
+    /// A condition whose comparisons are spikes with a surrogate: the same truth, of what spikes where it `is` true. None if it compares nothing.
     fn soft(
         &mut self,
         b: &mut RegionBuilder,
         values: &mut Values,
-        surrogate: Surrogate,
+        (surrogate, is): (Surrogate, bool),
         node: NodeId,
     ) -> Option<ValueId> {
         if let Node::Unary(UnaryOp::Not, x) = self.model.graph.node(node) {
-            let x = self.soft(b, values, surrogate, x)?;
+            let x = self.soft(b, values, (surrogate, !is), x)?;
             return Some(b.unary(UnaryOp::Not, x));
         }
         let Node::Binary(op, x, y) = self.model.graph.node(node) else { return None };
         if !matches!(op, BinaryOp::And | BinaryOp::Or) {
             let sides = [x, y].map(|side| self.lower(b, values, side));
-            return compared(b, surrogate, op, sides);
+            return self.compared(b, values, (surrogate, is), op, sides);
         }
-        let [soft_x, soft_y] = [x, y].map(|side| self.soft(b, values, surrogate, side));
+        let [soft_x, soft_y] = [x, y].map(|side| self.soft(b, values, (surrogate, is), side));
         soft_x.or(soft_y)?;
         let x = soft_x.unwrap_or_else(|| self.lower(b, values, x));
         let y = soft_y.unwrap_or_else(|| self.lower(b, values, y));
         Some(b.binary(op, x, y))
+    }
+
+    /// A comparison as a spike with a surrogate, or as that there is none; what spikes is the cell where it `is` true. None of what is no order.
+    fn compared(
+        &mut self,
+        b: &mut RegionBuilder,
+        values: &Values,
+        (surrogate, is): (Surrogate, bool),
+        op: BinaryOp,
+        [x, y]: [ValueId; 2],
+    ) -> Option<ValueId> {
+        let (more, less) = if matches!(op, BinaryOp::Gt | BinaryOp::Le) { (x, y) } else { (y, x) };
+        let is_strict = match op {
+            BinaryOp::Gt | BinaryOp::Lt => true,
+            BinaryOp::Ge | BinaryOp::Le => false,
+            BinaryOp::Add
+            | BinaryOp::Sub
+            | BinaryOp::Mul
+            | BinaryOp::Div
+            | BinaryOp::Pow
+            | BinaryOp::Min
+            | BinaryOp::Max
+            | BinaryOp::Poisson
+            | BinaryOp::Eq
+            | BinaryOp::Ne
+            | BinaryOp::And
+            | BinaryOp::Or => return None,
+        };
+        let over = b.binary(BinaryOp::Sub, more, less);
+        let spike = match self.model.surrogate {
+            Some(slope) => {
+                let beyond = if is_strict == is { over } else { b.unary(UnaryOp::Neg, over) };
+                let mut values = Values::new(values.space, values.role);
+                for id in self.model.graph.reachable([slope]) {
+                    if self.model.graph.node(id) == Node::Beyond {
+                        values.memo.insert(id, beyond);
+                    }
+                }
+                let slope = self.lower(b, &mut values, slope);
+                b.value(OpKind::SpikeBy(over, slope))
+            }
+            None => b.value(OpKind::Spike(surrogate, over)),
+        };
+        Some(if is_strict { spike } else { b.unary(UnaryOp::Not, spike) })
     }
 
     /// The stretch of a clock whose number this is emits its event; those that are no numbers of stretches are nobody's.
@@ -1228,30 +1274,6 @@ impl<'s> Lowering<'s> {
             draft.push(b);
         }
     }
-}
-
-/// A comparison as a spike with a surrogate, or as that there is none. None of what is no order.
-fn compared(b: &mut RegionBuilder, surrogate: Surrogate, op: BinaryOp, [x, y]: [ValueId; 2]) -> Option<ValueId> {
-    let (more, less) = if matches!(op, BinaryOp::Gt | BinaryOp::Le) { (x, y) } else { (y, x) };
-    let is_strict = match op {
-        BinaryOp::Gt | BinaryOp::Lt => true,
-        BinaryOp::Ge | BinaryOp::Le => false,
-        BinaryOp::Add
-        | BinaryOp::Sub
-        | BinaryOp::Mul
-        | BinaryOp::Div
-        | BinaryOp::Pow
-        | BinaryOp::Min
-        | BinaryOp::Max
-        | BinaryOp::Poisson
-        | BinaryOp::Eq
-        | BinaryOp::Ne
-        | BinaryOp::And
-        | BinaryOp::Or => return None,
-    };
-    let over = b.binary(BinaryOp::Sub, more, less);
-    let spike = b.value(OpKind::Spike(surrogate, over));
-    Some(if is_strict { spike } else { b.unary(UnaryOp::Not, spike) })
 }
 
 impl Lowering<'_> {

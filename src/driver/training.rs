@@ -16,12 +16,12 @@ use crate::codegen::plan::DeviceClass;
 use crate::codegen::plan::Precision;
 #[cfg(feature = "xla")]
 use crate::codegen::stablehlo::{Entry, mlir};
-use crate::data::Dataset;
+use crate::data::{Dataset, Kept, Samples};
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::{Carried, discretize_carried};
 use crate::engine::frames::Frames;
 use crate::engine::{Engine, EngineError};
-use crate::hir::{Learn, Method, Train};
+use crate::hir::{self, Gradient, Learn, Method, Train};
 use crate::ode::{self, Kind, Model, NodeId, ParamId, PerCell};
 #[cfg(feature = "xla")]
 use crate::simulate::trials::kinds;
@@ -55,6 +55,8 @@ pub struct Lesson {
     pub reads: Vec<(Read, Span)>,
     /// How spikes count.
     pub carried: Carried,
+    /// Along which ways derivatives go back.
+    pub gradient: Gradient,
     /// How many trials run at once.
     pub trials: usize,
     /// How many threads carry events.
@@ -68,7 +70,7 @@ pub(super) fn wrong_names(model: &Model, train: &Train) -> Vec<Diagnostic> {
     let reads = reads(model, train);
     let learnt = learnt(model, &train.learn, &train.input);
     let idle = match (&learnt, &reads) {
-        (Ok(learns), Ok(reads)) => idle(model, &learns.projections, &train.learn, &reads.each).err(),
+        (Ok(learns), Ok(reads)) => idle(model, &learns.projections, &train.learn, (&reads.each, train.gradient)).err(),
         // What is wrong with the readout is told once.
         _ => None,
     };
@@ -105,11 +107,22 @@ fn left_behind(model: &Model, train: &Train) -> Option<Diagnostic> {
     )
 }
 
+/// The files of samples that are learnt from, and what is kept for testing.
+pub(super) fn files(train: &Train) -> (Samples, Kept) {
+    let place = |(name, span): &(String, Span)| (train.directory.join(name), *span);
+    let samples = |of: &hir::Samples| Samples { file: place(&of.file), labels: of.labels.as_ref().map(place) };
+    let test = match &train.test {
+        hir::Test::Share(share) => Kept::Share(*share),
+        hir::Test::Samples(others) => Kept::Samples(samples(others)),
+    };
+    (samples(&train.data), test)
+}
+
 /// The samples of a `train` block, if they fit its network.
 pub fn samples(model: &Model, train: &Train) -> Result<Dataset, Vec<Diagnostic>> {
-    let (name, span) = &train.data;
-    let file = train.directory.join(name);
-    let data = Dataset::read(&file, *span, train.frame.is_some(), train.test, model.seed).map_err(|d| vec![d])?;
+    let (_, span) = &train.data.file;
+    let (files, test) = files(train);
+    let data = Dataset::read(&files, train.frame.is_some(), &test, model.seed).map_err(|d| vec![d])?;
     // What is wrong with sizes is told elsewhere.
     let Ok(extent) = simulate::extent(model) else { return Ok(data) };
     let mut errors = Vec::new();
@@ -180,7 +193,7 @@ impl Sample {
 pub fn sample(model: &Model, train: &Train, number: usize) -> Result<Sample, Vec<Diagnostic>> {
     let data = samples(model, train)?;
     if number >= data.count() {
-        let message = format!("there is no sample {number}: `{}` has {}", train.data.0, data.count());
+        let message = format!("there is no sample {number}: `{}` has {}", train.data.file.0, data.count());
         let d = Diagnostic::without_place(Code::BadValue, message);
         return Err(vec![d.help(format!("the first is 0, the last {}", data.count() - 1))]);
     }
@@ -289,7 +302,7 @@ impl Prepared {
         let Learnt { projections: routes_learn, parameters, cells: of_cells } =
             learnt(&model, &lesson.learn, &lesson.input)?;
         let (fitted, ranges): (Vec<Fitted>, Vec<Range>) = parameters.into_iter().unzip();
-        idle(&model, &routes_learn, &lesson.learn, &lesson.reads)?;
+        idle(&model, &routes_learn, &lesson.learn, (&lesson.reads, lesson.gradient))?;
         let whole = Whole::new(&model, checked, &options)?;
         // All trials, whose events are carried.
         if model.method == Method::Adaptive {
@@ -315,7 +328,8 @@ impl Prepared {
         let programs = Programs::new(&model, (program, &loaded), (of, wrt), &whole, &options, lesson.trials)?;
         let given = programs.input(&input);
         let spiking = programs.spiking(&model, &whole);
-        let routes = programs.routes(&model, &whole, &spiking, &routes_learn)?;
+        let answer = (lesson.gradient, read.first().map(|read| model.cells_of(read.population(&model))));
+        let routes = programs.routes(&model, &whole, &spiking, (&routes_learn, answer))?;
         for ((p, route), learns) in model.projections.iter().zip(&routes).zip(&routes_learn) {
             learns.weight.map_or(Ok(()), |range| weights_begin_within(p, &route.tract.weights(), range))?;
         }

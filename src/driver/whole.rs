@@ -7,13 +7,14 @@
 use super::experiment::planned;
 use super::{Checked, CompileOptions, Differentiable, Passes, Sweep, compile_flat, flatten};
 use crate::codegen::plan::{PlanOptions, Precision};
-use crate::data::Dataset;
+use crate::data::{self, Kept, open};
 use crate::diag::{Code, Diagnostic};
-use crate::hir::{Fit, FitTarget, Goal, Method};
+use crate::hir::{Fit, FitTarget, Goal, Method, Wanted};
 use crate::ode::{self, Model, Node, NodeId};
 use crate::passes::OptLevel;
 use crate::simulate::{self, Records};
 use crate::step::{Source, Value};
+use std::iter;
 
 /// So many edges are drawn to look at them.
 const MOST_EDGES: f64 = 100_000.0;
@@ -32,11 +33,14 @@ pub fn check_whole(mut checked: Checked) -> Checked {
             found.extend(wrong_sweep(&flat, &checked));
             if let Some(fit) = &model.fit {
                 found.extend(wrong_fit(&checked, fit));
+                found.extend(missing_files(fit));
             }
             if let Some(train) = &model.train {
                 found.extend(super::training::wrong_names(&flat, train));
-                let file = train.directory.join(&train.data.0);
-                if Dataset::bytes(&file).is_none_or(|bytes| bytes < MOST_SAMPLES) {
+                let (data, test) = super::training::files(train);
+                let others = if let Kept::Samples(others) = test { Some(others) } else { None };
+                let bytes: Option<u64> = iter::once(data).chain(others).map(|samples| samples.bytes()).sum();
+                if bytes.is_none_or(|bytes| bytes < MOST_SAMPLES) {
                     found.extend(super::training::samples(&flat, train).err().into_iter().flatten());
                 }
             }
@@ -82,6 +86,15 @@ fn wrong_fit(checked: &Checked, fit: &Fit) -> Vec<Diagnostic> {
         errors = Differentiable::within(checked, &options, &fitted, &bounds).unwrap_or_else(|errors| errors);
     }
     errors
+}
+
+/// The files of a `fit` block that cannot be read. Whether their numbers fit is known when a run is.
+fn missing_files(fit: &Fit) -> impl Iterator<Item = Diagnostic> {
+    fit.targets.iter().filter_map(|target| match &target.goal {
+        Goal::Trace(name) => open(&fit.directory.join(name), target.span.unwrap_or_default()).err(),
+        Goal::Number { value: Wanted::Each { file, .. }, .. } => open(&data::path(file), file.span).err(),
+        Goal::Number { value: Wanted::Same(_), .. } => None,
+    })
 }
 
 /// What a `fit` block compares with that a run does not record.

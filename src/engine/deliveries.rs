@@ -214,7 +214,7 @@ fn step<'a>(kind: &OpKind, setup: &'a Setup) -> Option<Step<'a>> {
         OpKind::Fma(a, b, c) => Step::Fma(at(a), at(b), at(c)),
         OpKind::Select(c, a, b) => Step::Select(at(c), at(a), at(b)),
         OpKind::Approximate(function, tolerance, a) => Step::Approximate(function, tolerance, at(a)),
-        OpKind::Spike(_, a) => Step::Positive(at(a)),
+        OpKind::Spike(_, a) | OpKind::SpikeBy(a, _) => Step::Positive(at(a)),
         OpKind::Gather(..)
         | OpKind::Back(..)
         | OpKind::Time

@@ -412,6 +412,7 @@ fn fold_at(symbols: &[Symbol], e: &Expr, zero: Option<SymbolId>, depth: usize) -
         | ExprKind::Celsius
         | ExprKind::Index
         | ExprKind::Dv
+        | ExprKind::Beyond
         | ExprKind::Distance
         | ExprKind::Measure(_)
         | ExprKind::Outward

@@ -60,6 +60,7 @@ impl Expr {
             | ExprKind::Celsius
             | ExprKind::Index
             | ExprKind::Dv
+            | ExprKind::Beyond
             | ExprKind::Distance
             | ExprKind::Measure(_)
             | ExprKind::Outward
@@ -105,6 +106,7 @@ impl Expr {
             | ExprKind::Celsius
             | ExprKind::Index
             | ExprKind::Dv
+            | ExprKind::Beyond
             | ExprKind::Distance
             | ExprKind::Measure(_)
             | ExprKind::Outward
@@ -145,6 +147,7 @@ impl Expr {
             | ExprKind::SteadyState
             | ExprKind::Celsius
             | ExprKind::Dv
+            | ExprKind::Beyond
             | ExprKind::Distance
             | ExprKind::Measure(_)
             | ExprKind::Outward

@@ -81,6 +81,7 @@ impl Block {
             Block::Fit => &["search", "starts", "iterations"],
             Block::Train => &[
                 "data",
+                "labels",
                 "input",
                 "frame",
                 "loss",
@@ -90,10 +91,12 @@ impl Block {
                 "clip",
                 "surrogate",
                 "reset",
+                "gradient",
                 "batch",
                 "epochs",
                 "patience",
                 "test",
+                "test_labels",
             ],
         }
     }

@@ -53,7 +53,7 @@ pub use keys::Block as KeyBlock;
 pub use lower::{lower, lower_with_uses};
 pub use print::{equation, print};
 pub use sweep::{Spacing, Sweep, Swept, SweptNumber, SweptValues, Way};
-pub use train::{Aim, Keep, Learn, Loss, Optimizer, Read, Readout, Schedule, Train};
+pub use train::{Aim, Gradient, Keep, Learn, Loss, Optimizer, Read, Readout, Samples, Schedule, Slope, Test, Train};
 pub use uses::{Block, Uses};
 
 use crate::connect::RULES;
@@ -135,6 +135,8 @@ pub enum ExprKind {
     Distance,
     /// In a junction: the voltage here minus the voltage there, in mV.
     Dv,
+    /// In a surrogate: how far a cell is above its threshold, as a number in canonical units.
+    Beyond,
     /// `-x`, `not x`.
     Unary(crate::syntax::ast::UnaryOp, Arc<Expr>),
     /// `x + y`.

@@ -419,6 +419,8 @@ fn where_it_stands(kind: ScopeKind, name: &str, env: Option<&Env>) -> Option<Str
             "a junction sees `dv`, the voltage on its left less that on its right, and its own parameters: `g * dv`"
         } else if is(&ExprKind::Weight) {
             "an event sees its weight, and the parameters and states of the synapse"
+        } else if is(&ExprKind::Beyond) {
+            "a surrogate sees `x`, how far a cell is above its threshold, as a number, and constants"
         } else {
             "a function sees its own parameters, constants and `celsius` only; pass the value as a parameter"
         };

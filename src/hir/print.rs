@@ -152,6 +152,7 @@ fn show(e: &Expr, symbols: &[Symbol], network: &[Symbol]) -> String {
         ExprKind::Index => "index".into(),
         ExprKind::Distance => "distance".into(),
         ExprKind::Dv => "dv".into(),
+        ExprKind::Beyond => "x".into(),
         ExprKind::Measure(measure) => format!("{} of the compartment", measure.name()),
         ExprKind::Outward => "outward".into(),
         ExprKind::Weight => "weight".into(),

@@ -418,6 +418,7 @@ pub(super) fn degree(e: &Expr) -> Option<u32> {
         | ExprKind::Celsius
         | ExprKind::Index
         | ExprKind::Dv
+        | ExprKind::Beyond
         | ExprKind::Distance
         | ExprKind::OfEdge(_)
         | ExprKind::Measure(_)

@@ -4,6 +4,7 @@
 //! for is known when the settings of a run are.
 //! Never true here: a name of the network is resolved, or a file is opened.
 
+use super::calls::Env;
 use super::error::TrainError;
 use super::expr::constant_of;
 use super::keys::Block;
@@ -11,7 +12,7 @@ use super::lower::Lowerer;
 use super::place::{FlatPath, flatten};
 use super::scope::{Scope, ScopeKind};
 use super::sweep::{SweptNumber, written};
-use super::{Expr, Ty};
+use super::{Expr, ExprKind, Ty};
 use crate::operators::Surrogate;
 use crate::source::Span;
 use crate::syntax::ast::{self, TrainMember};
@@ -22,8 +23,8 @@ use std::path::PathBuf;
 /// What of a model learns, and how.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Train {
-    /// The archive of samples, relative to `directory`, and where it is named.
-    pub data: (String, Span),
+    /// What is learnt from.
+    pub data: Samples,
     /// The directory of the model file.
     pub directory: PathBuf,
     /// The parameter of cells that gets the samples.
@@ -39,9 +40,11 @@ pub struct Train {
     /// What is kept within bounds besides.
     pub keep: Vec<Keep>,
     /// What stands for the derivative of a spike.
-    pub surrogate: Surrogate,
+    pub surrogate: Slope,
     /// Has what a spike resets no part in the derivative?
     pub detached: bool,
+    /// Along which ways derivatives go back.
+    pub gradient: Gradient,
     /// How parameters move.
     pub optimizer: Optimizer,
     /// How its learning rate falls.
@@ -56,10 +59,56 @@ pub struct Train {
     pub epochs: usize,
     /// After how many epochs in which the loss of the test samples has not become less the training ends; never before its epochs if absent.
     pub patience: Option<usize>,
-    /// The share of samples that are kept for testing.
-    pub test: f64,
+    /// What is kept for testing.
+    pub test: Test,
     /// The whole block.
     pub span: Span,
+}
+
+/// Where samples are: files, relative to the directory of the model, and where they are named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Samples {
+    /// An archive that has their classes, too, or the samples alone.
+    pub file: (String, Span),
+    /// Their classes, if they are in a file of their own.
+    pub labels: Option<(String, Span)>,
+}
+
+/// What nothing learns from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Test {
+    /// A share of the samples, drawn by the seed.
+    Share(f64),
+    /// Samples of their own.
+    Samples(Samples),
+}
+
+/// Along which ways derivatives go back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gradient {
+    /// All: backpropagation through time.
+    Bptt,
+    /// Within each cell, and from the cells that the loss reads to those that send to them: what e-prop adds up along the way forward.
+    Eprop,
+}
+
+/// What stands for the derivative of a spike.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Slope {
+    /// One that has a name.
+    Named(Surrogate),
+    /// A number that is made of how far a cell is above its threshold ([`ExprKind::Beyond`]).
+    Written(Expr),
+}
+
+impl Slope {
+    /// The one that has a name; none if the model writes it.
+    pub fn named(&self) -> Surrogate {
+        match self {
+            Slope::Named(surrogate) => *surrogate,
+            Slope::Written(_) => Surrogate::None,
+        }
+    }
 }
 
 /// Something that learns.
@@ -270,12 +319,15 @@ impl<'a> Lowerer<'a> {
             }
             found
         };
-        let data = key(self, "data", "data = \"digits.npz\"").and_then(|e| match &e.kind {
-            ast::ExprKind::Str(name) => Some((name.clone(), e.span)),
-            _ => {
-                self.error(TrainError::NotAFile { span: e.span });
-                None
-            }
+        let archive = "data = \"digits.npz\"";
+        let file = key(self, "data", "data = \"digits.npz\"").and_then(|e| self.train_file(e, "data", archive));
+        let [labels, test_labels] = [
+            ("labels", "labels = \"train-labels-idx1-ubyte\""),
+            ("test_labels", "test_labels = \"t10k-labels-idx1-ubyte\""),
+        ]
+        .map(|(key, example)| match keys.get(key) {
+            Some(l) => self.train_file(&l.value, key, example).map(Some),
+            None => Some(None),
         });
         let input = key(self, "input", "input = pixels.x").and_then(|e| self.train_path(e));
         let frame = match keys.get("frame") {
@@ -301,7 +353,7 @@ impl<'a> Lowerer<'a> {
         }
         let surrogate = match keys.get("surrogate") {
             Some(l) => self.train_surrogate(&l.value),
-            None => Some(Surrogate::FastSigmoid(25.0)),
+            None => Some(Slope::Named(Surrogate::FastSigmoid(25.0))),
         };
         let detached = match keys.get("reset") {
             Some(l) => match &l.value.kind {
@@ -314,6 +366,17 @@ impl<'a> Lowerer<'a> {
             },
             None => Some(true),
         };
+        let gradient = match keys.get("gradient") {
+            Some(l) => match &l.value.kind {
+                ast::ExprKind::Path(path) if super::names::join(path) == "bptt" => Some(Gradient::Bptt),
+                ast::ExprKind::Path(path) if super::names::join(path) == "eprop" => Some(Gradient::Eprop),
+                _ => {
+                    self.error(TrainError::Gradient { span: l.value.span });
+                    None
+                }
+            },
+            None => Some(Gradient::Bptt),
+        };
         let mut count = |key: &'static str, absent: Option<usize>| match keys.get(key) {
             Some(l) => self
                 .train_number(&l.value, key, &|x| x >= 1.0 && x.fract() == 0.0 && x <= 1e9, "a whole number from 1 on")
@@ -323,12 +386,23 @@ impl<'a> Lowerer<'a> {
         let (batch, epochs) = (count("batch", Some(32)), count("epochs", Some(10)));
         let patience = count("patience", None);
         let test = match keys.get("test") {
-            Some(l) => {
-                self.train_number(&l.value, "test", &|x| (0.0..1.0).contains(&x), "a share from 0 to less than 1")
+            Some(ast::Let { value: ast::Expr { kind: ast::ExprKind::Str(name), span }, .. }) => {
+                test_labels.clone().map(|labels| Test::Samples(Samples { file: (name.clone(), *span), labels }))
             }
-            None => Some(0.2),
+            Some(l) => self
+                .train_number(
+                    &l.value,
+                    "test",
+                    &|x| (0.0..1.0).contains(&x),
+                    "a share from 0 to less than 1, or a file",
+                )
+                .map(Test::Share),
+            None => Some(Test::Share(0.2)),
         };
-        if let (Some(l), Some(0.0)) = (keys.get("patience"), test) {
+        if let (Some(Some((_, span))), Some(Test::Share(_))) = (&test_labels, &test) {
+            self.error(TrainError::LabelsOfNone { span: *span });
+        }
+        if let (Some(l), Some(Test::Share(0.0))) = (keys.get("patience"), &test) {
             self.error(TrainError::NoTests { span: l.name.span });
         }
         if self.diagnostics.since(before).iter().any(crate::diag::Diagnostic::is_error) {
@@ -336,7 +410,7 @@ impl<'a> Lowerer<'a> {
         }
         let (loss, read) = loss?;
         Some(Train {
-            data: data?,
+            data: Samples { file: file?, labels: labels? },
             directory: self.sources.file(train.span.file).directory.clone(),
             input: input?,
             frame: frame?,
@@ -346,6 +420,7 @@ impl<'a> Lowerer<'a> {
             keep,
             surrogate: surrogate?,
             detached: detached?,
+            gradient: gradient?,
             optimizer: optimizer?,
             schedule: schedule?,
             delay_lr: delay_lr?,
@@ -384,6 +459,17 @@ impl<'a> Lowerer<'a> {
                 Some((self.text(e.span).split_whitespace().collect(), e.span))
             }
             _ => self.train_path(e),
+        }
+    }
+
+    /// The name of a file, and where it stands.
+    fn train_file(&mut self, e: &ast::Expr, key: &'static str, example: &'static str) -> Option<(String, Span)> {
+        match &e.kind {
+            ast::ExprKind::Str(name) => Some((name.clone(), e.span)),
+            _ => {
+                self.error(TrainError::NotAFile { key, example, span: e.span });
+                None
+            }
         }
     }
 
@@ -610,7 +696,29 @@ impl<'a> Lowerer<'a> {
         })
     }
 
-    fn train_surrogate(&mut self, e: &'a ast::Expr) -> Option<Surrogate> {
+    /// `arctan(slope = 2)`, or an expression of `x`.
+    fn train_surrogate(&mut self, e: &'a ast::Expr) -> Option<Slope> {
+        let is_named = match &e.kind {
+            ast::ExprKind::Path(path) => {
+                path.len() == 1 && path[0].text != "x" && self.item(0, &path[0].text).is_none()
+            }
+            ast::ExprKind::Call(name, _) => {
+                SURROGATES.contains(&name.text.as_str())
+                    || super::builtins::function(&name.text).is_none() && self.item(0, &name.text).is_none()
+            }
+            _ => false,
+        };
+        if is_named {
+            return self.named_surrogate(e).map(Slope::Named);
+        }
+        let mut scope = Scope::new(ScopeKind::Constant, 0);
+        let beyond = Expr { kind: ExprKind::Beyond, ty: Ty::Real(Dim::ONE), span: e.span };
+        let env = Env::from([("x".to_owned(), Some(beyond))]);
+        let slope = self.expr_in(&mut scope, "", e, Some(&env))?;
+        self.expect(&scope, slope, Dim::ONE, "`surrogate`").map(Slope::Written)
+    }
+
+    fn named_surrogate(&mut self, e: &'a ast::Expr) -> Option<Surrogate> {
         let numbers = |name: &str| -> &'static [(&'static str, f64)] {
             match name {
                 "straight_through" => &[],

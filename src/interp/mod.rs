@@ -278,6 +278,7 @@ impl Run<'_> {
             | OpKind::Binary(..)
             | OpKind::Fma(..)
             | OpKind::Spike(..)
+            | OpKind::SpikeBy(..)
             | OpKind::Select(..) => Some(eval(&op.kind, operands).ok_or_else(|| broken("an operation is ill-typed"))?),
             OpKind::Field(field) => Some(Value::Real(match self.memory.uniforms.get(&field) {
                 Some(&value) => value,

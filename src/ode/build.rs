@@ -95,6 +95,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
     let demands = b.demands();
     let arguments = b.arguments();
     let ranges = b.ranges();
+    let surrogate = model.train.as_ref().and_then(|train| b.surrogate(train));
     if b.failed {
         return None;
     }
@@ -124,6 +125,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         tolerances: run.tolerances,
         arrivals: run.arrivals,
         coincident: run.coincident,
+        surrogate,
         seed: run.seed,
     };
     // Before initial values take the place of states: at the voltage where a rate is 0/0, nothing else tells what it is a multiple of.
@@ -982,6 +984,12 @@ impl<'m> Builder<'m> {
         node
     }
 
+    /// What stands for the derivative of a spike, if it is written as an expression.
+    fn surrogate(&mut self, train: &hir::Train) -> Option<NodeId> {
+        let hir::Slope::Written(slope) = &train.surrogate else { return None };
+        Some(self.expr(None, slope))
+    }
+
     fn expr(&mut self, population: Option<usize>, e: &Expr) -> NodeId {
         let dim = e.ty.dim();
         match &e.kind {
@@ -1002,6 +1010,7 @@ impl<'m> Builder<'m> {
             // Outside of edges nothing reads it.
             ExprKind::Distance => self.distance.unwrap_or_else(|| self.graph.number(f64::NAN, dim)),
             ExprKind::Dv => self.graph.add(Node::Dv),
+            ExprKind::Beyond => self.graph.add(Node::Beyond),
             ExprKind::Measure(measure) => self.graph.add(Node::Measure(*measure)),
             ExprKind::Outward => {
                 let cable = population.and_then(|p| Some(self.homes[p].as_ref()?.cable));

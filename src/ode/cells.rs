@@ -92,6 +92,7 @@ impl Program<'_> {
                 | Node::Arrived(..)
                 | Node::Amount(_)
                 | Node::Since
+                | Node::Beyond
                 | Node::Outward(_)
                 | Node::Series(..)
                 | Node::Noise(..)
@@ -196,6 +197,7 @@ fn bounds(model: &Model, root: NodeId) -> (f64, f64) {
             | Node::Arrived(..)
             | Node::Amount(_)
             | Node::Since
+            | Node::Beyond
             | Node::Measure(_)
             | Node::Outward(_)
             | Node::Unary(..)

@@ -101,6 +101,7 @@ fn differentiated(g: &mut Graph, root: NodeId, leaf: &dyn Fn(&mut Graph, Node) -
             | Node::Arrived(..)
             | Node::Amount(_)
             | Node::Since
+            | Node::Beyond
             | Node::Measure(_)
             | Node::Outward(_)
             | Node::Draw(..)

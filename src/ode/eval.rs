@@ -51,6 +51,7 @@ pub fn noise_intervals(model: &Model) -> Vec<Result<Value, EvalError>> {
         | Node::Arrived(..)
         | Node::Amount(_)
         | Node::Since
+        | Node::Beyond
         | Node::Measure(_)
         | Node::Outward(_)
         | Node::Unary(..)
@@ -107,6 +108,7 @@ fn value(model: &Model, id: NodeId, memo: &mut HashMap<NodeId, Value>, depth: us
             | Node::Arrived(..)
             | Node::Amount(_)
             | Node::Since
+            | Node::Beyond
             | Node::Measure(_)
             | Node::Outward(_)
             | Node::Draw(..)

@@ -58,6 +58,7 @@ pub fn fault(model: &Model, roots: &[NodeId], leaf: impl Fn(Node) -> Option<Valu
             | Node::Arrived(..)
             | Node::Amount(_)
             | Node::Since
+            | Node::Beyond
             | Node::Measure(_)
             | Node::Outward(_)
             | Node::Draw(..)

@@ -49,6 +49,8 @@ pub enum Node {
     Amount(u32),
     /// At an edge: how long ago (ms) an event came to it last. No equation of a user reads it.
     Since,
+    /// In what stands for the derivative of a spike: how far its cell is above the threshold, as a number in canonical units.
+    Beyond,
     /// A number of the compartment.
     Measure(Measure),
     /// The current density that flows out through the membrane of a compartment of a cable.
@@ -164,6 +166,7 @@ impl Graph {
             | Node::Arrived(..)
             | Node::Amount(_)
             | Node::Since
+            | Node::Beyond
             | Node::Measure(_)
             | Node::Outward(_)
             | Node::Draw(..)
@@ -238,6 +241,7 @@ impl Graph {
                 | Node::Arrived(..)
                 | Node::Amount(_)
                 | Node::Since
+                | Node::Beyond
                 | Node::Measure(_)
                 | Node::Outward(_)
                 | Node::Draw(..)

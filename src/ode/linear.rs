@@ -76,6 +76,7 @@ pub fn rows_of_edges(model: &mut Model, projection: usize) -> Result<BTreeMap<St
             | Node::Arrived(..)
             | Node::Amount(_)
             | Node::Since
+            | Node::Beyond
             | Node::Outward(_)
             | Node::Draw(..)
             | Node::Data(_)
@@ -220,6 +221,7 @@ pub fn row_in<Leaf: Ord + Copy>(
             | Node::Arrived(..)
             | Node::Amount(_)
             | Node::Since
+            | Node::Beyond
             | Node::Measure(_)
             | Node::Outward(_)
             | Node::Draw(..)

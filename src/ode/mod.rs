@@ -122,6 +122,8 @@ pub struct Model {
     pub tolerances: Tolerances,
     /// When events arrive within a step, and where that is said.
     pub arrivals: (Arrivals, Option<Span>),
+    /// What stands for the derivative of a spike, a function of [`Node::Beyond`] alone, if a `train` block writes it as one.
+    pub surrogate: Option<NodeId>,
     /// What comes first at a synapse, and where that is said.
     pub coincident: (Coincident, Option<Span>),
     /// The key of all random numbers.

@@ -214,6 +214,7 @@ fn shown(model: &Model, root: NodeId, text: &mut Texts, long: &mut dyn FnMut(Str
             }
             Node::Amount(m) => (format!("amount of {}", model.modulators[m as usize].name), true),
             Node::Since => ("since the last event".into(), true),
+            Node::Beyond => ("x".into(), false),
             Node::Measure(measure) => (format!("{} of the compartment", measure.name()), true),
             Node::Outward(_) => ("current through the membrane".into(), true),
             Node::Events(stream, expected) => (format!("poisson(#{stream:x}, {})", text[&expected].0), false),

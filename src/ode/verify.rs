@@ -38,6 +38,7 @@ pub fn verify(model: &Model) -> Result<(), String> {
                 | Node::Arrived(..)
                 | Node::Amount(_)
                 | Node::Since
+                | Node::Beyond
                 | Node::Outward(_) = model.graph.node(n)
                 {
                     return Err(format!("what holds {} reads {:?}", s.name, model.graph.node(n)));
@@ -63,6 +64,7 @@ pub fn verify(model: &Model) -> Result<(), String> {
             | Node::Arrived(..)
             | Node::Amount(_)
             | Node::Since
+            | Node::Beyond
             | Node::Outward(_) = model.graph.node(n)
             {
                 return Err(format!("the initial value of {} reads {:?}", s.name, model.graph.node(n)));
@@ -118,6 +120,16 @@ pub fn verify(model: &Model) -> Result<(), String> {
                 Node::Const(..) | Node::Bool(_) | Node::Dv | Node::Unary(..) | Node::Binary(..) | Node::Select(..) => {}
                 Node::Param(p) if model.param(p).population.is_none() => {}
                 other => return Err(format!("the current of {} reads {other:?}", c.name)),
+            }
+        }
+    }
+    if let Some(slope) = model.surrogate {
+        real("what stands for the derivative of a spike", slope, Dim::ONE)?;
+        for n in model.graph.reachable([slope]) {
+            match model.graph.node(n) {
+                Node::Const(..) | Node::Bool(_) | Node::Beyond => {}
+                Node::Unary(..) | Node::Binary(..) | Node::Select(..) => {}
+                other => return Err(format!("what stands for the derivative of a spike reads {other:?}")),
             }
         }
     }
@@ -246,6 +258,7 @@ pub(super) fn type_of(model: &Model, id: NodeId, at: impl Fn(NodeId) -> Ty) -> R
         }
         Node::Amount(m) => Ty::Real(model.modulators[m as usize].dim),
         Node::Since => Ty::Real(Dim::TIME),
+        Node::Beyond => Ty::Real(Dim::ONE),
         Node::Measure(measure) => Ty::Real(match measure {
             Measure::Area => Dim::AREA,
             Measure::Distance => Dim::LENGTH,

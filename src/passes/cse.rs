@@ -108,7 +108,12 @@ pub(super) fn payload(kind: &OpKind) -> [u64; 2] {
         OpKind::Binary(op, ..) => [op as u64, 0],
         OpKind::Spike(surrogate, _) => shape(surrogate),
         OpKind::Draw(distribution, stream, _) => [distribution as u64, stream],
-        OpKind::Time | OpKind::StepIndex | OpKind::Index | OpKind::Fma(..) | OpKind::Select(..) => [0, 0],
+        OpKind::Time
+        | OpKind::StepIndex
+        | OpKind::Index
+        | OpKind::Fma(..)
+        | OpKind::Select(..)
+        | OpKind::SpikeBy(..) => [0, 0],
     }
 }
 

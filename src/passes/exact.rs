@@ -108,7 +108,7 @@ impl Known {
         match op.kind {
             OpKind::Unary(UnaryOp::Floor | UnaryOp::Ceil, a) | OpKind::Draw(_, _, a) => vec![a],
             OpKind::Sample(_, a) | OpKind::Back(_, _, a) => vec![a],
-            OpKind::Spike(_, a) => op.result.into_iter().chain([a]).collect(),
+            OpKind::Spike(_, a) | OpKind::SpikeBy(a, _) => op.result.into_iter().chain([a]).collect(),
             OpKind::Unary(UnaryOp::Sqrt | UnaryOp::Ln | UnaryOp::Log2 | UnaryOp::Log10, a) => self.unless_positive(a),
             OpKind::Unary(..) => vec![],
             OpKind::Binary(op_, a, b) => match op_ {
@@ -255,6 +255,7 @@ impl Known {
             )
             | OpKind::Bool(_)
             | OpKind::Spike(..)
+            | OpKind::SpikeBy(..)
             | OpKind::Store(..)
             | OpKind::Accumulate(..)
             | OpKind::Emit(..) => false,

@@ -139,6 +139,7 @@ pub fn of(kind: &OpKind, fields: &[Field], range: impl Fn(ValueId) -> Range) -> 
         }
         OpKind::Bool(_)
         | OpKind::Spike(..)
+        | OpKind::SpikeBy(..)
         | OpKind::Sample(..)
         | OpKind::Store(..)
         | OpKind::Accumulate(..)

@@ -271,6 +271,7 @@ impl Scene<'_> {
             | Node::Arrived(..)
             | Node::Amount(_)
             | Node::Since
+            | Node::Beyond
             | Node::Measure(_)
             | Node::Outward(_)
             | Node::Unary(..)

@@ -153,6 +153,7 @@ impl Pace {
             | Node::Arrived(..)
             | Node::Amount(_)
             | Node::Since
+            | Node::Beyond
             | Node::Measure(_)
             | Node::Outward(_)
             | Node::Unary(..)

@@ -30,7 +30,7 @@ pub fn eval(kind: &OpKind, operands: &[Value]) -> Option<Value> {
             let chosen = if c.mask()? { a } else { b };
             Some(Value::Real(chosen.real()?))
         }
-        (OpKind::Spike(..), &[x]) => Some(Value::Mask(x.real()? > 0.0)),
+        (OpKind::Spike(..), &[x]) | (OpKind::SpikeBy(..), &[x, _]) => Some(Value::Mask(x.real()? > 0.0)),
         (
             OpKind::Const(_)
             | OpKind::Bool(_)
@@ -39,7 +39,8 @@ pub fn eval(kind: &OpKind, operands: &[Value]) -> Option<Value> {
             | OpKind::Binary(..)
             | OpKind::Fma(..)
             | OpKind::Select(..)
-            | OpKind::Spike(..),
+            | OpKind::Spike(..)
+            | OpKind::SpikeBy(..),
             _,
         ) => None,
         (

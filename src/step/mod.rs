@@ -33,7 +33,8 @@
 //!    one `d[i]` becomes `1 / d[i]` and, with `f = a[i] d[i]`, `d[p] -= f a[i]` and `b[p] -= f b[i]` of its parent; then, from the first one on,
 //!    `x[i] = (b[i] - a[i] x[p]) d[i]`.
 //! 6. **`history n` on a field, `back` on a read**: `back @f, %k` is what a state was at the start of the step k steps ago (k from 0 to n;
-//!    before the run it was what `init` set). And `spike %x` is `x > 0`, of which differentiation sees a surrogate ([`Surrogate`]).
+//!    before the run it was what `init` set). And `spike %x` is `x > 0`, of which differentiation sees a surrogate ([`Surrogate`]);
+//!    `spike_by %x, %slope` is the same with a number in its place.
 //!
 //! # Meaning
 //!
@@ -534,6 +535,8 @@ pub enum OpKind {
     Back(FieldId, Option<Map>, ValueId),
     /// `x > 0`, with a derivative of its own.
     Spike(Surrogate, ValueId),
+    /// The same, of which differentiation sees the second operand as the derivative.
+    SpikeBy(ValueId, ValueId),
     /// Adds to a temp or output field of the element that the map leads to; without a map, to the one value of the field.
     Accumulate(FieldId, Option<Map>, ValueId),
     /// Writes a constant, state, temp or output field.
@@ -577,7 +580,7 @@ impl OpKind {
             | OpKind::Accumulate(_, _, a)
             | OpKind::Store(_, a)
             | OpKind::Emit(_, a) => vec![a],
-            OpKind::Binary(_, a, b) => vec![a, b],
+            OpKind::Binary(_, a, b) | OpKind::SpikeBy(a, b) => vec![a, b],
             OpKind::Fma(a, b, c) | OpKind::Select(a, b, c) => vec![a, b, c],
         }
     }
@@ -601,6 +604,7 @@ impl OpKind {
             OpKind::Sample(s, a) => OpKind::Sample(s, f(a)),
             OpKind::Back(field, map, a) => OpKind::Back(field, map, f(a)),
             OpKind::Spike(surrogate, a) => OpKind::Spike(surrogate, f(a)),
+            OpKind::SpikeBy(a, slope) => OpKind::SpikeBy(f(a), f(slope)),
             OpKind::Accumulate(field, map, a) => OpKind::Accumulate(field, map, f(a)),
             OpKind::Store(field, a) => OpKind::Store(field, f(a)),
             OpKind::Emit(field, a) => OpKind::Emit(field, f(a)),
@@ -628,6 +632,7 @@ impl OpKind {
             | OpKind::Fma(..)
             | OpKind::Select(..)
             | OpKind::Spike(..)
+            | OpKind::SpikeBy(..)
             | OpKind::Draw(..) => None,
         }
     }
@@ -653,6 +658,7 @@ impl OpKind {
             | OpKind::Fma(..)
             | OpKind::Select(..)
             | OpKind::Spike(..)
+            | OpKind::SpikeBy(..)
             | OpKind::Draw(..) => self,
         }
     }
@@ -666,7 +672,8 @@ impl OpKind {
             | OpKind::Binary(..)
             | OpKind::Fma(..)
             | OpKind::Select(..)
-            | OpKind::Spike(..) => OpClass::Pure,
+            | OpKind::Spike(..)
+            | OpKind::SpikeBy(..) => OpClass::Pure,
             OpKind::Field(_) | OpKind::Sample(..) | OpKind::Gather(..) | OpKind::Back(..) => OpClass::Read,
             OpKind::Draw(..) => OpClass::Draw,
             OpKind::Accumulate(..) | OpKind::Store(..) | OpKind::Emit(..) => OpClass::Write,

@@ -468,6 +468,7 @@ impl Reader {
             }
             "back" => OpKind::Back(self.field(rest)?, along(rest)?, rest.comma_value()?),
             "accumulate" => OpKind::Accumulate(self.field(rest)?, along(rest)?, rest.comma_value()?),
+            "spike_by" => OpKind::SpikeBy(rest.value()?, rest.comma_value()?),
             "spike" => OpKind::Spike(surrogate(rest)?, rest.value()?),
             "time" => OpKind::Time,
             "step_index" => OpKind::StepIndex,

@@ -113,6 +113,7 @@ pub(super) fn print_op(program: &Program, op: &Op) -> String {
         | OpKind::Unary(..)
         | OpKind::Binary(..)
         | OpKind::Fma(..)
+        | OpKind::SpikeBy(..)
         | OpKind::Select(..) => {}
     }
     let operands: Vec<String> = op.kind.operands().iter().map(|v| format!("%{}", v.0)).collect();
@@ -132,6 +133,7 @@ pub fn op_name(kind: &OpKind) -> String {
         OpKind::Gather(..) => "gather".into(),
         OpKind::Back(..) => "back".into(),
         OpKind::Spike(..) => "spike".into(),
+        OpKind::SpikeBy(..) => "spike_by".into(),
         OpKind::Accumulate(..) => "accumulate".into(),
         OpKind::Time => "time".into(),
         OpKind::StepIndex => "step_index".into(),

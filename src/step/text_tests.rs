@@ -100,6 +100,7 @@ fn kinds(p: &Program) -> Vec<OpKind> {
     ] {
         kinds.push(OpKind::Spike(surrogate, v(9)));
     }
+    kinds.push(OpKind::SpikeBy(v(9), v(2)));
     kinds
 }
 

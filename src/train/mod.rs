@@ -17,7 +17,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::discretize::Carried;
 use crate::driver::{Checked, CompileOptions, EngineChoice, Found, Learner, Lesson, flatten, frame, reads, samples};
 use crate::engine::EngineError;
-use crate::hir::Schedule;
+use crate::hir::{self, Schedule};
 use crate::ode::{self, PerCell};
 use crate::passes::Backend;
 use crate::simulate::Loss;
@@ -107,18 +107,19 @@ impl Session {
         let reads = reads(&flat, train)?;
         let example: Arc<[f64]> = data.frame(0, 0).iter().map(|&x| units::scale(x, scale)).collect();
         let lesson = Lesson {
+            gradient: train.gradient,
             input: train.input.clone(),
             example,
             frame: frame(&flat, train, data.frames()).map_err(|d| vec![d])?,
             learn: train.learn.clone(),
             reads: reads.each,
-            carried: Carried { surrogate: train.surrogate, detached: train.detached },
+            carried: Carried { surrogate: train.surrogate.named(), detached: train.detached },
             trials: batch,
             threads,
             precision,
         };
         let mut learner = Learner::new(checked, options, &lesson, choice)?;
-        let wrong = |message: String, why: &str| vec![Diagnostic::new(Code::BadData, train.data.1, message, why)];
+        let wrong = |message: String, why: &str| vec![Diagnostic::new(Code::BadData, train.data.file.1, message, why)];
         let room = learner.limit(budget).map_err(|least| {
             let each = least / batch as f64;
             let least = format!("going back keeps at least {least:.3e} bytes, and {budget:.3e} may be used");
@@ -132,7 +133,7 @@ impl Session {
             wrong(least, &format!("a sample takes {each:.3e}; {} would do", would_do.join(", or ")))
         })?;
         if train.patience.is_some() && data.test().is_empty() {
-            let (all, share) = (data.train().len(), train.test);
+            let (all, share) = (data.train().len(), if let hir::Test::Share(share) = train.test { share } else { 0.0 });
             return Err(wrong(
                 "`patience` waits for the loss of the test samples to become less".into(),
                 &format!("{share} of {all} samples are none"),

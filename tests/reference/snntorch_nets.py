@@ -45,6 +45,21 @@ for name, (own, theirs, factor) in SURROGATES.items():
     reference = torch.autograd.grad(theirs(x).sum(), x)[0]
     assert torch.allclose(ours, factor * reference, rtol=1e-5), name
 
+
+
+def bells(x):
+    """Yin, Corradi and Bohte (2021)."""
+    def normal(mean, sd):
+        return torch.distributions.Normal(torch.tensor(mean), torch.tensor(sd)).log_prob(x).exp()
+    return 1.15 * normal(0.0, 0.5) - 0.15 * normal(0.5, 3.0) - 0.15 * normal(-0.5, 3.0)
+
+
+# Those that a model writes; one of them is not the same on both sides.
+WRITTEN = {
+    "multi_gaussian(x, 0.5, 0.15, 6)": spiking(lambda x: bells(x) / bells(torch.zeros(()))),
+    "if x > 0 then 1 / (1 + x) else 1 / (1 - 4 * x)^2": spiking(lambda x: torch.where(x > 0, 1 / (1 + x), 1 / (1 - 4 * x) ** 2)),
+}
+
 # No cell is connected to itself.
 OTHERS = 1.0 - torch.eye(HIDDEN)
 
@@ -162,6 +177,10 @@ def main():
         for detached in [True, False]:
             for loss, keep in LATER:
                 cases.append({**run(surrogate, rule, detached, loss, keep), "surrogate": "fast_sigmoid(slope = 4)"})
+    for name, surrogate in WRITTEN.items():
+        for detached in [True, False]:
+            for loss in LOSSES[::2]:
+                cases.append({**run(surrogate, "subtract", detached, loss), "surrogate": name})
     store("snntorch_nets", {"versions": versions("torch", "snntorch"), "cases": cases})
 
 

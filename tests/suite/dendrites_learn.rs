@@ -9,7 +9,7 @@ use neuroc::diag::Diagnostic;
 use neuroc::discretize::Carried;
 use neuroc::driver::{CompileOptions, EngineChoice, Found, Learner, Lesson, Read};
 use neuroc::engine::EngineError;
-use neuroc::hir::{self, Learn, Readout};
+use neuroc::hir::{self, Gradient, Learn, Readout};
 use neuroc::source::Span;
 use neuroc::step::Surrogate;
 
@@ -98,6 +98,7 @@ const LEARN: [&str; 9] = [
 
 fn lesson(learn: &[&str], read: &str, (threads, precision): (usize, Precision)) -> Lesson {
     Lesson {
+        gradient: Gradient::Bptt,
         input: ("pixels.x".into(), Span::default()),
         example: input()[..PIXELS].into(),
         frame: None,

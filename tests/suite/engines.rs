@@ -701,6 +701,7 @@ fn every_operation_occurs() {
         OpKind::Gather(_, map) => format!("gather along {}", map.name()),
         OpKind::Back(..) => "back".into(),
         OpKind::Spike(..) => "spike".into(),
+        OpKind::SpikeBy(..) => "spike_by".into(),
         OpKind::Accumulate(..) => "accumulate".into(),
     };
     let mut missing: BTreeSet<String> = [
@@ -718,6 +719,7 @@ fn every_operation_occurs() {
         "gather along source",
         "gather along target",
         "spike",
+        "spike_by",
         "accumulate",
     ]
     .map(String::from)

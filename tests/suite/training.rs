@@ -2,12 +2,13 @@
 
 use crate::models::root;
 use neuroc::codegen::plan::Precision;
+use neuroc::data::{Dataset, Kept as Split, Samples};
 use neuroc::diag::Diagnostic;
 use neuroc::discretize::Carried;
 use neuroc::driver::{self, Checked, CompileOptions, EngineChoice, Experiment, Learner, Lesson, Read};
 use neuroc::engine::native::NativeOptions;
 use neuroc::engine::{Engine, EngineError, rustc};
-use neuroc::hir::{self, Learn, Readout, Sources, SweptNumber};
+use neuroc::hir::{self, Gradient, Learn, Readout, Sources, SweptNumber};
 use neuroc::interp::Interp;
 use neuroc::simulate::{Loss, RunOptions, Unwatched};
 use neuroc::source::Span;
@@ -92,6 +93,20 @@ fn surrogate(text: &str) -> Surrogate {
         ("straight_through", None) => Surrogate::StraightThrough,
         _ => panic!("{text}"),
     }
+}
+
+/// A `train` block of the net with a surrogate that is an expression.
+fn training(surrogate: &str) -> String {
+    format!(
+        "train {{
+            data = \"data/digits.npz\"
+            input = pixels.x
+            learn pixels.hidden.Kick.weight
+            loss = cross_entropy(spike_count(out))
+            surrogate = {surrogate}
+        }}
+        use std.surrogates.multi_gaussian"
+    )
 }
 
 /// A loss of the reference, and what reads it out.
@@ -181,6 +196,7 @@ fn learner_with(
     let learn = ["pixels.hidden.Kick.weight", "hidden.hidden.Kick.weight", "hidden.out.Kick.weight", "tau"];
     let learn = learn.map(Learn::of).to_vec();
     let lesson = Lesson {
+        gradient: Gradient::Bptt,
         input: ("pixels.x".into(), Span::default()),
         example: input()[..PIXELS].into(),
         frame: None,
@@ -246,7 +262,12 @@ const SINGLE: f64 = 1e-5;
 #[test]
 fn gradients_on_xla_are_those_of_pytorch() {
     let Some(xla) = xla() else { return };
-    agrees_with_pytorch(|number| number % 7 == 0 || (64..69).contains(&number), (1, Precision::F64), &for_xla(), &xla);
+    agrees_with_pytorch(
+        |number| number % 7 == 0 || [64..69, 84..92].iter().any(|some| some.contains(&number)),
+        (1, Precision::F64),
+        &for_xla(),
+        &xla,
+    );
 }
 
 fn agrees_with_pytorch(
@@ -258,13 +279,17 @@ fn agrees_with_pytorch(
     let text = std::fs::read_to_string(root().join("tests/reference/snntorch_nets.json")).unwrap();
     let reference: Value = serde_json::from_str(&text).unwrap();
     let cases = reference["cases"].as_array().unwrap();
-    assert_eq!(cases.len(), 84);
+    assert_eq!(cases.len(), 92);
     for (_, case) in cases.iter().enumerate().filter(|(number, _)| which(*number)) {
         let said = |key: &str| case[key].as_str().unwrap();
         let reset = if said("reset") == "subtract" { "v -= 1 mV" } else { "v = 0 mV" };
-        let checked = net(reset, "");
-        let carried =
-            Carried { surrogate: surrogate(said("surrogate")), detached: case["detached"].as_bool().unwrap() };
+        // Those with an `x` are expressions, of the model.
+        let (surrogate, more) = match said("surrogate") {
+            written if written.contains('x') => (Surrogate::None, training(written)),
+            named => (surrogate(named), String::new()),
+        };
+        let checked = net(reset, &more);
+        let carried = Carried { surrogate, detached: case["detached"].as_bool().unwrap() };
         let mut both = judge(said("loss"));
         for line in case["keep"].as_array().into_iter().flatten() {
             keep(line.as_str().unwrap(), &mut both);
@@ -356,6 +381,7 @@ fn gradients_on_xla_are_those_of_other_engines() {
         let x = |b: usize, i: usize| 0.05 + 0.8 * ((5 * b + 3 * i) % 11) as f64 / 11.0;
         let input = [(0..TRIALS).flat_map(|b| (0..400).map(move |i| x(b, i))).collect::<Vec<f64>>()];
         let lesson = Lesson {
+            gradient: Gradient::Bptt,
             input: ("pixels.x".into(), Span::default()),
             example: input[0][..400].into(),
             frame: None,
@@ -431,6 +457,7 @@ fn modules_of_training_are_as_reviewed() {
         ));
         assert!(checked.model.is_some(), "{:?}", checked.diagnostics);
         let lesson = Lesson {
+            gradient: Gradient::Bptt,
             input: ("pixels.x".into(), Span::default()),
             frame: None,
             example: vec![0.5; if network.contains("[300]") { 300 } else { 4 }].into(),
@@ -542,6 +569,7 @@ fn delayed(
         [weight, Learn { range: range.clone(), ..delay }]
     };
     let lesson = Lesson {
+        gradient: Gradient::Bptt,
         input: ("pixels.x".into(), Span::default()),
         example: input()[..PIXELS].into(),
         frame: None,
@@ -682,6 +710,7 @@ fn begins_with(of_cells: &str) {
     let reads = vec![Read::State("out.v".into())];
     let learner = |choice: &dyn Fn() -> _, options: &CompileOptions| {
         let lesson = Lesson {
+            gradient: Gradient::Bptt,
             input: ("pixels.x".into(), Span::default()),
             example: input()[..PIXELS].into(),
             frame: None,
@@ -878,6 +907,7 @@ pub fn is_a_run(number: usize, text: &str, (voltage, learnt): (&str, &str), tria
     let carried = Carried { surrogate: Surrogate::FastSigmoid(4.0), detached: true };
     let read = vec![Read::State(voltage.into()), Read::Spikes("out".into()), Read::SpikeCount("hidden".into())];
     let lesson = Lesson {
+        gradient: Gradient::Bptt,
         input: ("pixels.x".into(), Span::default()),
         example: input()[..PIXELS].into(),
         frame: None,
@@ -1036,6 +1066,7 @@ fn derivatives_in_what_each_cell_has_add_up() {
     let weights = ["pixels.hidden.Kick.weight", "hidden.hidden.Kick.weight", "hidden.out.Kick.weight"];
     let found_of = |checked: &Checked, learn: &[&str], threads, options: &CompileOptions, choice: &dyn Fn() -> _| {
         let lesson = Lesson {
+            gradient: Gradient::Bptt,
             input: ("pixels.x".into(), Span::default()),
             example: input()[..PIXELS].into(),
             frame: None,
@@ -1733,6 +1764,7 @@ fn samples_in_frames_are_inputs_that_change() {
     let learner = |checked: &Checked, frames: usize, choice: &dyn Fn() -> _, options: &CompileOptions| {
         let carried = Carried { surrogate: Surrogate::FastSigmoid(5.0), detached: true };
         let lesson = Lesson {
+            gradient: Gradient::Bptt,
             input: ("pixels.x".into(), Span::default()),
             example: input()[..PIXELS].into(),
             frame: (frames > 1).then_some(half),
@@ -1817,6 +1849,7 @@ fn analog_learner(
     choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
 ) -> Learner {
     let lesson = Lesson {
+        gradient: Gradient::Bptt,
         input: ("pixels.v".into(), Span::default()),
         example: analog_frame(0)[..16].into(),
         frame: (frames > 1).then_some(STEPS / frames),
@@ -2014,6 +2047,7 @@ fn kernels_as_in_pytorch(text: &str, reference: &str, learn: &[&str], kernels: &
     let all = all.into_iter().chain(xla.iter().map(|xla| (xla as &dyn Fn() -> _, 1, for_xla())));
     for (choice, threads, options) in all {
         let lesson = Lesson {
+            gradient: Gradient::Bptt,
             input: ("pixels.x".into(), Span::default()),
             example: input[..60].into(),
             frame: None,
@@ -2174,6 +2208,7 @@ fn rates(
     choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
 ) -> Learner {
     let lesson = Lesson {
+        gradient: Gradient::Bptt,
         input: ("pixels.x".into(), Span::default()),
         example: input()[..PIXELS].into(),
         frame: None,
@@ -2278,4 +2313,154 @@ fn gradients_through_what_cells_compute_are_central_differences() {
         }
         assert_eq!(natively[0], natively[1], "threads change nothing");
     }
+}
+
+/// How far a cell is above its threshold is the same number, however the condition is written.
+#[test]
+fn surrogates_see_which_side_of_the_threshold_a_cell_is_on() {
+    let slope = "if x > 0 then 1 / (1 + x) else 1 / (1 - 4 * x)^2";
+    let (judge, read) = judge("cross_entropy(spike_count(out))");
+    let gradient = |condition: &str| {
+        let text =
+            net_text("v -= 1 mV", &training(slope)).replace("spike when v > 1 mV", &format!("spike when {condition}"));
+        let carried = Carried { surrogate: Surrogate::None, detached: false };
+        let mut learner =
+            learner(&checked(&text), read.clone(), carried, 1, &interp).unwrap_or_else(|d| panic!("{d:?}"));
+        let mut loss = |samples: &[Vec<f64>]| {
+            let judged = judge.judge(samples, TRIALS, &CLASSES);
+            Loss { value: judged.loss, slopes: judged.slopes }
+        };
+        let found = learner.gradient(&[8.0], &[input()], &mut loss).unwrap();
+        (found.edges, found.parameters)
+    };
+    let wanted = gradient("v > 1 mV");
+    for condition in ["v >= 1 mV", "1 mV < v", "1 mV <= v", "not (v <= 1 mV)", "not v < 1 mV"] {
+        assert_eq!(gradient(condition), wanted, "{condition}");
+    }
+}
+
+/// An array as IDX has it, in bytes.
+fn idx(shape: &[usize], numbers: &[f64]) -> Vec<u8> {
+    let sides = shape.iter().flat_map(|&side| (side as u32).to_be_bytes());
+    [0, 0, 8, shape.len() as u8].into_iter().chain(sides).chain(numbers.iter().map(|&x| x as u8)).collect()
+}
+
+#[test]
+fn samples_may_be_files_of_arrays() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = root().join("examples/data/digits.npz");
+    let place = |path: &Path| (path.to_owned(), Span::default());
+    let read = |data: &Samples, test: &Split| Dataset::read(data, false, test, 1);
+    let of_archive = Samples { file: place(&archive), labels: None };
+    let wanted = read(&of_archive, &Split::Share(0.2)).unwrap();
+    let numbers = |from: usize, to: usize| {
+        let x: Vec<f64> = (from..to).flat_map(|sample| wanted.frame(sample, 0).to_vec()).collect();
+        let y: Vec<f64> = (from..to).map(|sample| wanted.class(sample) as f64).collect();
+        (x, y)
+    };
+    let files = |from: usize, to: usize, name: &str| {
+        let (x, y) = numbers(from, to);
+        let paths = ["images", "labels"].map(|what| folder.path().join(format!("{name}-{what}-ubyte")));
+        std::fs::write(&paths[0], idx(&[to - from, 8, 8], &x)).unwrap();
+        std::fs::write(&paths[1], idx(&[to - from], &y)).unwrap();
+        Samples { file: place(&paths[0]), labels: Some(place(&paths[1])) }
+    };
+    let all = wanted.count();
+    let found = read(&files(0, all, "all"), &Split::Share(0.2)).unwrap();
+    assert_eq!((found.train(), found.test(), found.shape()), (wanted.train(), wanted.test(), &[8, 8][..]));
+    assert!((0..all).all(|sample| found.frame(sample, 0) == wanted.frame(sample, 0)));
+    assert!((0..all).all(|sample| found.class(sample) == wanted.class(sample)));
+    // Test samples of their own come last.
+    let (first, rest) = (files(0, 1500, "train"), files(1500, all, "t10k"));
+    let parts = read(&first, &Split::Samples(rest.clone())).unwrap();
+    assert_eq!((parts.train(), parts.test()), (&*(0..1500).collect::<Vec<_>>(), &*(1500..all).collect::<Vec<_>>()));
+    assert!((0..all).all(|sample| parts.frame(sample, 0) == wanted.frame(sample, 0)));
+    // .npy and the classes of an archive.
+    let (x, _) = numbers(0, all);
+    let path = folder.path().join("x.npy");
+    ndarray_npy::write_npy(&path, &ndarray::Array2::from_shape_vec((all, 64), x).unwrap()).unwrap();
+    let mixed = Samples { file: place(&path), labels: Some(place(&archive)) };
+    assert_eq!(read(&mixed, &Split::Share(0.2)).unwrap(), wanted);
+    // What is wrong is told of the file that is wrong.
+    let why = |samples: &Samples, test: &Split| {
+        let d = read(samples, test).unwrap_err();
+        format!("{} ({})", d.message, d.labels[0].message)
+    };
+    let alone = Samples { labels: None, ..mixed.clone() };
+    assert!(why(&alone, &Split::Share(0.0)).contains("say where their classes are"));
+    assert!(why(&first, &Split::Samples(mixed)).contains("its samples have the shape [64], those of"));
+    let crossed = Samples { labels: rest.labels, ..first };
+    let said = why(&crossed, &Split::Share(0.0));
+    assert!(
+        said.contains("t10k-labels") && said.contains("`x` has 1500 samples, but the shape of `y` is [297]"),
+        "{said}"
+    );
+}
+
+/// The learner of [`learner_with`] in which derivatives go back as e-prop adds them up.
+fn eprop(
+    checked: &Checked,
+    options: &CompileOptions,
+    read: Vec<Read>,
+    choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
+) -> Learner {
+    let learn = ["pixels.hidden.Kick.weight", "hidden.hidden.Kick.weight", "hidden.out.Kick.weight", "tau"];
+    let lesson = Lesson {
+        input: ("pixels.x".into(), Span::default()),
+        example: input()[..PIXELS].into(),
+        frame: None,
+        learn: learn.map(Learn::of).to_vec(),
+        reads: placed(read),
+        carried: Carried { surrogate: Surrogate::FastSigmoid(4.0), detached: true },
+        gradient: Gradient::Eprop,
+        trials: TRIALS,
+        threads: 2,
+        precision: Precision::F64,
+    };
+    let mut learner = Learner::new(checked, options, &lesson, choice).unwrap_or_else(|d| panic!("{d:?}"));
+    learner.set_learnt(&all_weights());
+    learner
+}
+
+fn agrees_with_eligibility_traces(options: &CompileOptions, choice: &dyn Fn() -> Result<EngineChoice, EngineError>) {
+    let text = std::fs::read_to_string(root().join("tests/reference/eprop.json")).unwrap();
+    let reference: Value = serde_json::from_str(&text).unwrap();
+    let cases = reference["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 4);
+    for case in cases {
+        let reset = if case["reset"] == "subtract" { "v -= 1 mV" } else { "v = 0 mV" };
+        let (judge, read) = judge(case["loss"].as_str().unwrap());
+        let mut learner = eprop(&net(reset, ""), options, read, choice);
+        let mut loss = |samples: &[Vec<f64>]| {
+            let judged = judge.judge(samples, TRIALS, &CLASSES);
+            Loss { value: judged.loss, slopes: judged.slopes }
+        };
+        let found = learner.gradient(&[8.0], &[input()], &mut loss).unwrap();
+        let numbers =
+            |name: &str| -> Vec<f64> { case[name].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect() };
+        let close = |a: f64, b: f64| assert!((a - b).abs() <= 1e-11 * b.abs().max(1e-2), "{a} {b}\n{case}");
+        close(found.loss, numbers("value")[0]);
+        close(found.parameters[0], numbers("tau")[0]);
+        let all = [("pixels", PIXELS, HIDDEN, true), ("recurrent", HIDDEN, HIDDEN, false), ("out", HIDDEN, OUT, true)];
+        for (number, (name, sources, targets, itself)) in all.into_iter().enumerate() {
+            let wanted = numbers(name);
+            let found = learner.in_order(number, &found.edges[number]);
+            for (a, (i, j)) in found.into_iter().zip(edges(sources, targets, itself)) {
+                close(a, wanted[i * targets + j]);
+            }
+        }
+    }
+}
+
+#[test]
+fn eprop_is_what_eligibility_traces_add_up() {
+    agrees_with_eligibility_traces(&CompileOptions::default(), &interp);
+    agrees_with_eligibility_traces(&CompileOptions::default(), &native);
+}
+
+#[cfg(feature = "xla")]
+#[test]
+fn eprop_on_xla_is_what_eligibility_traces_add_up() {
+    let Some(xla) = xla() else { return };
+    agrees_with_eligibility_traces(&for_xla(), &xla);
 }

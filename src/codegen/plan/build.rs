@@ -329,7 +329,7 @@ impl<'a> Builder<'a> {
                 Expr::There(entry.expect("all fields that are read there are listed") as u32)
             }
             OpKind::Back(..) => panic!("`refuse` refuses what looks back"),
-            OpKind::Spike(_, a) => Expr::Binary(BinaryOp::Gt, at(a), Operand::Real(0.0)),
+            OpKind::Spike(_, a) | OpKind::SpikeBy(a, _) => Expr::Binary(BinaryOp::Gt, at(a), Operand::Real(0.0)),
             OpKind::Index => Expr::Index,
             OpKind::Unary(op, a) => match (op, at(a)) {
                 (UnaryOp::Narrow, Operand::Real(x)) => return Some(Operand::Single(x as f32)),

@@ -243,6 +243,7 @@ fn check_region(program: &Program, region: &Region) -> Result<(), Unplanned> {
         | OpKind::Fma(..)
         | OpKind::Select(..)
         | OpKind::Spike(..)
+        | OpKind::SpikeBy(..)
         | OpKind::Draw(..)
         | OpKind::Sample(..)
         | OpKind::Store(..)

@@ -286,6 +286,7 @@ pub(super) fn check(program: &Program, region: &Region, over: SpaceId) -> Result
         | OpKind::Fma(..)
         | OpKind::Select(..)
         | OpKind::Spike(..)
+        | OpKind::SpikeBy(..)
         | OpKind::Draw(..)
         | OpKind::Sample(..)
         | OpKind::Gather(..)

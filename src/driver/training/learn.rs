@@ -8,8 +8,8 @@ use super::{Learner, at, begin::follows, given};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::driver::Fitted;
 use crate::driver::gradient::{decides_sizes, fitted, range};
-use crate::hir::Learn;
-use crate::ode::{self, Model, Node, ParamId, places};
+use crate::hir::{Gradient, Learn};
+use crate::ode::{self, Model, Node, ParamId, Projection, places};
 use crate::simulate::trials::Net;
 use crate::source::Span;
 use crate::step::{Program, Source};
@@ -412,22 +412,34 @@ pub(super) fn numbers(model: &Model, learns: &[OfProjection]) -> Vec<Numbers> {
     all.filter(|(_, (p, _))| p.is_first()).flat_map(of_each).flatten().collect()
 }
 
+/// Do derivatives go back along a projection? `answer` are the cells that the loss reads.
+pub(super) fn goes_back(model: &Model, p: &Projection, gradient: Gradient, answer: Option<usize>) -> bool {
+    let [from, to] = [p.from, p.to].map(|end| model.cells_of(end));
+    match gradient {
+        Gradient::Bptt => true,
+        Gradient::Eprop => answer == Some(to) && from != to,
+    }
+}
+
 /// Refuses weights and delays that nothing which is read out depends on.
 pub(super) fn idle(
     model: &Model,
     learns: &[OfProjection],
     learn: &[Learn],
-    reads: &[(Read, Span)],
+    (reads, gradient): (&[(Read, Span)], Gradient),
 ) -> Result<(), Vec<Diagnostic>> {
     // Parts of cells reach each other.
     let cells = |population: usize| model.cells_of(population);
     let mut reached = vec![false; model.populations.len()];
+    let mut answer = None;
     for read in reads {
-        reached[cells(readout(model, read)?.population(model))] = true;
+        let population = cells(readout(model, read)?.population(model));
+        reached[population] = true;
+        answer = answer.or(Some(population));
     }
     // Each round reaches one population more, at least.
     for _ in &model.populations {
-        for p in &model.projections {
+        for p in model.projections.iter().filter(|p| goes_back(model, p, gradient, answer)) {
             reached[cells(p.from)] |= reached[cells(p.to)];
         }
         for c in &model.connections {
@@ -445,7 +457,13 @@ pub(super) fn idle(
             };
             let p = &model.projections[projection];
             let message = format!("the {what}s of `{}` cannot learn: nothing that is read out depends on them", p.name);
-            let d = Diagnostic::without_place(Code::BadTarget, message);
+            let mut d = Diagnostic::without_place(Code::BadTarget, message);
+            if gradient == Gradient::Eprop {
+                let to = &model.populations[cells(p.to)].name;
+                d = d.note(format!(
+                    "with `eprop` learn cells that the loss reads and those that send to them, and `{to}` does not"
+                ));
+            }
             (!reached[cells(p.to)]).then(|| at(place_of(learn, &one.name), d))
         })
         .collect();

@@ -4,7 +4,7 @@
 //! [`trials::Net`].
 //! Never true here: a trial has other edges, or begins with other values, than a run of the model.
 
-use super::learn::{OfProjection, begins_within};
+use super::learn::{OfProjection, begins_within, goes_back};
 use super::loaded::Loaded;
 use super::reads::Place;
 use super::{Lesson, cannot, internal, refused};
@@ -15,6 +15,7 @@ use crate::discretize::projection_space;
 use crate::driver::gradient::engine;
 use crate::driver::{Checked, CompileOptions, Compiled, EngineChoice, Experiment, Passes, compile_flat};
 use crate::engine::{Edges, Engine, EngineError, Recording, Setup};
+use crate::hir::Gradient;
 use crate::interp::Interp;
 use crate::ode::{self, Model, Node, NodeId, ParamId};
 use crate::passes::{self, Keep};
@@ -278,7 +279,7 @@ impl Programs {
         model: &Model,
         whole: &Whole,
         spiking: &[(usize, Spiking)],
-        learn: &[OfProjection],
+        (learn, (gradient, answer)): (&[OfProjection], (Gradient, Option<usize>)),
     ) -> Result<Vec<Route>, Vec<Diagnostic>> {
         let route = |(number, projection): (usize, &ode::Projection)| {
             let arrived = self.there().bound(Source::Arrived(projection.arrives, 0));
@@ -307,6 +308,7 @@ impl Programs {
                 arrived: self.with_adjoint(arrived),
                 targets: self.elements(arrived),
                 learns: learn[number].weight.or(learn[number].delay).is_some(),
+                returns: goes_back(model, projection, gradient, answer),
             })
         };
         model.projections.iter().enumerate().map(route).collect()

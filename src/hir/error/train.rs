@@ -15,7 +15,7 @@ pub(in crate::hir) enum TrainError<'e> {
     /// Some cells of what learns are chosen.
     PartOf { span: Span },
     /// `data` is no text.
-    NotAFile { span: Span },
+    NotAFile { key: &'static str, example: &'static str, span: Span },
     /// A frame does not last for a time.
     NotATime { span: Span },
     /// A name of the network is needed.
@@ -34,10 +34,14 @@ pub(in crate::hir) enum TrainError<'e> {
     Missing { of: &'e str, argument: &'e str, span: Span },
     /// `reset` is neither of two words.
     Reset { span: Span },
+    /// `gradient` is neither of two words.
+    Gradient { span: Span },
     /// A learning rate of delays, of which none learn.
     NoDelays { span: Span },
     /// The loss of test samples is waited for, and there are none.
     NoTests { span: Span },
+    /// The classes of test samples that have no file.
+    LabelsOfNone { span: Span },
     /// A number is out of its range.
     Number { what: &'e str, value: f64, needed: &'static str, span: Span },
     /// No number is known before the run.
@@ -63,13 +67,11 @@ impl From<TrainError<'_>> for Diagnostic {
             E::PartOf { span } => {
                 Diagnostic::new(Code::BadTarget, span, "all of a projection learns, or nothing", "a part is chosen")
             }
-            E::NotAFile { span } => Diagnostic::new(
-                Code::BadValue,
-                span,
-                "`data` must be the name of a file",
-                "not a text in quotes",
-            )
-            .help("write `data = \"digits.npz\"`: an archive with the arrays `x` (samples by cells) and `y` (classes)"),
+            E::NotAFile { key, example, span } => {
+                let message = format!("`{key}` must be the name of a file");
+                Diagnostic::new(Code::BadValue, span, message, "not a text in quotes")
+                    .help(format!("write `{example}`"))
+            }
             E::NotATime { span } => {
                 Diagnostic::new(Code::BadValue, span, "a frame lasts for a time above zero", "not such a time")
                     .help("write `frame = 1 ms`")
@@ -86,6 +88,10 @@ impl From<TrainError<'_>> for Diagnostic {
                 let d = Diagnostic::new(Code::BadValue, span, message, "not known");
                 match crate::diag::nearest(name, known.iter().copied()) {
                     Some(near) => d.help(format!("did you mean `{near}`?")),
+                    None if what == "surrogate" => d.note(format!(
+                        "there are {}, or an expression of `x`, how far a cell is above its threshold",
+                        known.join(", ")
+                    )),
                     None => d.note(format!("there are {}", known.join(", "))),
                 }
             }
@@ -118,6 +124,13 @@ impl From<TrainError<'_>> for Diagnostic {
                     },
                 )
             }
+            E::Gradient { span } => Diagnostic::new(
+                Code::BadValue,
+                span,
+                "`gradient` is `bptt` or `eprop`",
+                "along which ways derivatives go back",
+            )
+            .help("`bptt` goes back along all; `eprop` within each cell, and to those that send to the cells that the loss reads"),
             E::Reset { span } => {
                 Diagnostic::new(Code::BadValue, span, "`reset` is `detached` or `attached`", "neither of them")
                     .note("detached: that a spike resets the cell has no part in the derivative")
@@ -133,6 +146,11 @@ impl From<TrainError<'_>> for Diagnostic {
                 let message = "`patience` waits for the loss of the test samples to become less";
                 Diagnostic::new(Code::BadValue, span, message, "`test = 0` keeps none")
                     .help("keep some, such as `test = 0.2`, or leave `patience` out")
+            }
+            E::LabelsOfNone { span } => {
+                let message = "`test_labels` are classes of samples in a file that `test` names";
+                Diagnostic::new(Code::BadValue, span, message, "`test` names no file")
+                    .help("write `test = \"t10k-images-idx3-ubyte\"`, or leave `test_labels` out: `labels` are those of all samples")
             }
             E::Number { what, value, needed, span } => Diagnostic::new(
                 Code::BadValue,

@@ -77,6 +77,7 @@ fn rebuild(nodes: &mut Nodes<'_>, id: NodeId, new: &HashMap<NodeId, NodeId>) -> 
         | Node::Arrived(..)
         | Node::Amount(_)
         | Node::Since
+        | Node::Beyond
         | Node::Measure(_)
         | Node::Outward(_)
         | Node::Draw(..)
@@ -117,6 +118,7 @@ fn replace(model: &mut Model, new: &HashMap<NodeId, NodeId>) {
         put(&mut cable.area);
         cable.currents.iter_mut().for_each(|current| put(&mut current.outward));
     }
+    model.surrogate.iter_mut().for_each(put);
     for c in &mut model.connections {
         put(&mut c.current);
         c.rule.arguments_mut().into_iter().for_each(put);

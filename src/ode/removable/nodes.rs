@@ -66,6 +66,7 @@ impl<'m> Nodes<'m> {
                 | Node::Arrived(..)
                 | Node::Amount(_)
                 | Node::Since
+                | Node::Beyond
                 | Node::Measure(_)
                 | Node::Outward(_)
                 | Node::Draw(..)
@@ -139,6 +140,7 @@ impl<'m> Nodes<'m> {
             | Node::Arrived(..)
             | Node::Amount(_)
             | Node::Since
+            | Node::Beyond
             | Node::Measure(_)
             | Node::Outward(_)
             | Node::Draw(..)

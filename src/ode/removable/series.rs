@@ -241,6 +241,7 @@ fn of_node(node: Node, known: &HashMap<NodeId, Option<Series>>) -> Option<Series
         | Node::Arrived(..)
         | Node::Amount(_)
         | Node::Since
+        | Node::Beyond
         | Node::Measure(_)
         | Node::Outward(_)
         | Node::Draw(..)

@@ -375,7 +375,7 @@ fn course(net: &Net, of: &dyn Fn(Both) -> Option<FieldId>) -> Result<Course, Eng
             Origin::Given(_) => (0, Vec::new()),
         };
         let arrived = of(route.arrived);
-        hlo::Route { from, targets, arrived, learns: route.learns, delays, form }
+        hlo::Route { from, targets, arrived, learns: route.learns, returns: route.returns, delays, form }
     };
     // Those that going back does not read are not kept.
     let tape = net.states.iter().filter(|(both, count)| both.back.is_some() && *count > 0);

@@ -208,7 +208,8 @@ impl<T: Number> Host<T> {
 
     /// Adds what comes back along all projections that begin there.
     fn along(&self, net: &Net, carriers: &[Carrier<'_, T>], from: Origin, later: &[VecDeque<Vec<T>>], sum: &mut [T]) {
-        let own = net.routes.iter().zip(carriers).zip(later).filter(|((route, _), _)| route.from == from);
+        let own =
+            net.routes.iter().zip(carriers).zip(later).filter(|((route, _), _)| route.from == from && route.returns);
         for ((_, carrier), later) in own {
             let later: Vec<&[T]> = later.iter().map(Vec::as_slice).collect();
             carrier.back_to_senders(&later, sum, self.threads);

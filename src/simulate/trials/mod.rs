@@ -53,6 +53,8 @@ pub struct Route {
     pub targets: usize,
     /// Are derivatives in its weights or delays wanted?
     pub learns: bool,
+    /// Do derivatives go back along it to those who send?
+    pub returns: bool,
 }
 
 impl Route {

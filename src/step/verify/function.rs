@@ -218,7 +218,8 @@ impl<'a> Check<'a> {
             | OpKind::Approximate(..)
             | OpKind::Binary(..)
             | OpKind::Fma(..)
-            | OpKind::Select(..) => Ok(()),
+            | OpKind::Select(..)
+            | OpKind::SpikeBy(..) => Ok(()),
             OpKind::Spike(surrogate, _) => surrogate_slope(surrogate),
             OpKind::Time | OpKind::StepIndex if region.rate == Rate::Once => {
                 Err((Rule::TimePhases, "this region runs once".into()))
@@ -513,6 +514,7 @@ fn types(kind: &OpKind, operands: &[Type]) -> Result<Option<Type>, Broken> {
         OpKind::Select(..) => (vec![Mask, Real, Real], Some(Real)),
         OpKind::Draw(..) | OpKind::Sample(..) | OpKind::Back(..) => (vec![Real], Some(Real)),
         OpKind::Spike(..) => (vec![Real], Some(Mask)),
+        OpKind::SpikeBy(..) => (vec![Real, Real], Some(Mask)),
         OpKind::Store(..) | OpKind::Accumulate(..) => (vec![Real], None),
         OpKind::Emit(..) => (vec![Mask], None),
     };

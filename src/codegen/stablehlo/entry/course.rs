@@ -82,6 +82,8 @@ pub struct Route {
     pub arrived: Option<FieldId>,
     /// Are derivatives in what its edges carry wanted?
     pub learns: bool,
+    /// Do derivatives go back along it to the sender?
+    pub returns: bool,
     /// All delays, in steps, in order.
     pub delays: Vec<usize>,
     /// How its edges are stored.
@@ -188,7 +190,7 @@ impl Course {
 
     /// Those that hand on what has come back to having sent.
     fn sends_back(&self, route: &Route) -> bool {
-        self.senders[route.from].sent.is_some()
+        route.returns && self.senders[route.from].sent.is_some()
     }
 }
 
