@@ -21,7 +21,7 @@ pub use training::{Found, Learner, Lesson, Read, Reads, Sample, frame, reads, sa
 pub use whole::check_whole;
 
 use crate::adaptive;
-use crate::codegen::rust::{self, Default as FieldDefault, Interface, InterfaceField, InterfaceSpace};
+use crate::codegen::rust::{self, Copy, Default as FieldDefault, Interface, InterfaceField, InterfaceSpace};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::discretize::discretize;
 use crate::engine::Setup;
@@ -421,6 +421,8 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
             exponent,
             doc: param.map(|p| p.docs.join(" ")).unwrap_or_default(),
             default: default.unwrap_or(FieldDefault::None),
+            computes: computed_from(program, ode, field),
+            copies: copies(program, ode, field),
         });
     }
     let doc = if docs.is_empty() { format!("The model `{}`.", ode.name) } else { docs.join("\n") };
@@ -432,6 +434,30 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
         seed: ode.seed,
         example_steps: extent.grid.steps,
     }
+}
+
+/// The uniform parameters whose values are computed from one of them.
+fn computed_from(program: &Program, ode: &ode::Model, field: &Field) -> Vec<FieldId> {
+    let (FieldKind::Uniform, Source::Param(param)) = (field.kind, field.source) else { return Vec::new() };
+    let of = |other: &Field| match (other.kind, other.source) {
+        (FieldKind::Uniform, Source::Param(at)) => at != param && ode.follows(ode::ParamId(at), ode::ParamId(param)),
+        _ => false,
+    };
+    (0..).map(FieldId).zip(&program.fields).filter(|(_, other)| of(other)).map(|(id, _)| id).collect()
+}
+
+/// What other cells see of a state of branched cells.
+fn copies(program: &Program, ode: &ode::Model, field: &Field) -> Vec<Copy> {
+    let Source::State(state) = field.source else { return Vec::new() };
+    let copy = |(id, other): (FieldId, &Field)| match other.source {
+        Source::There(place, of) if of == state => {
+            let ode::Kind::Part { of, elements } = &ode.populations[place as usize].kind else { return None };
+            let elements = elements.to_vec();
+            Some(Copy { field: id, each: ode.elements_per_cell(*of), elements })
+        }
+        _ => None,
+    };
+    (0..).map(FieldId).zip(&program.fields).filter_map(copy).collect()
 }
 
 /// What users call a field: the names of hidden ones have a `'`, which gives way to a `.` where nothing else is called so.

@@ -114,10 +114,13 @@ impl Switches {
                             meets(x.value - (whole - if slope > 0.0 { 0.0 } else { 1.0 }), slope);
                             Line { value: whole, slope: Some(0.0) }
                         }
+                        (UnaryOp::Abs, Some(slope)) if slope != 0.0 => {
+                            meets(x.value, slope);
+                            // On which side it is from now on.
+                            let side = if x.value.abs() <= same * slope.abs() { slope } else { x.value };
+                            Line { value: x.value.abs(), slope: Some(if side < 0.0 { -slope } else { slope }) }
+                        }
                         (_, slope) => {
-                            if let (UnaryOp::Abs, Some(slope)) = (op, slope.filter(|s| *s != 0.0)) {
-                                meets(x.value, slope);
-                            }
                             let value = eval_unary(op, Value::Real(x.value)).and_then(Value::real);
                             let slope = slope.filter(|s| *s == 0.0);
                             Line { value: value.unwrap_or(f64::NAN), slope }

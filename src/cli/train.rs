@@ -141,7 +141,9 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
         }
         history.push((score, test));
         if let Some(path) = &output {
-            let best = if session.is_best() { Some(session.trained().map_err(broken)?) } else { resumed.take() };
+            // What a training that goes on began with counts until something is better.
+            let before = resumed.take();
+            let best = if session.is_best() { Some(session.trained().map_err(broken)?) } else { before };
             if let Some(Err(why)) = best.map(|best| best.write(path)) {
                 complain(why);
                 return Err(Exit::Model);

@@ -134,8 +134,13 @@ fn of_two(g: &mut Graph, x: NodeId, y: NodeId) -> NodeId {
     if x == y {
         return g.unary(UnaryOp::Exp, x);
     }
-    let (low, high) = (g.binary(BinaryOp::Min, x, y), g.binary(BinaryOp::Max, x, y));
+    let (low, high) = ordered(g, x, y);
     of_ordered(g, low, high)
+}
+
+/// The lower and the higher of two points. Of equal ones each is one of both, so that derivatives reach each point once.
+fn ordered(g: &mut Graph, x: NodeId, y: NodeId) -> (NodeId, NodeId) {
+    (g.binary(BinaryOp::Min, x, y), g.binary(BinaryOp::Max, y, x))
 }
 
 fn of_ordered(g: &mut Graph, low: NodeId, high: NodeId) -> NodeId {
@@ -151,10 +156,9 @@ const TERMS: u32 = 12;
 
 /// The difference of [`of_two`] at the upper and at the lower two points, over the distance of the outer ones.
 fn of_three(g: &mut Graph, x: NodeId, y: NodeId, z: NodeId) -> NodeId {
-    let (less, more) = (g.binary(BinaryOp::Min, x, y), g.binary(BinaryOp::Max, x, y));
-    let (low, high) = (g.binary(BinaryOp::Min, less, z), g.binary(BinaryOp::Max, more, z));
-    let middle = g.binary(BinaryOp::Min, more, z);
-    let middle = g.binary(BinaryOp::Max, less, middle);
+    let (less, more) = ordered(g, x, y);
+    let (low, rest) = ordered(g, less, z);
+    let (middle, high) = ordered(g, rest, more);
     let (upper, lower) = (of_ordered(g, middle, high), of_ordered(g, low, middle));
     let rise = g.binary(BinaryOp::Sub, upper, lower);
     let width = g.binary(BinaryOp::Sub, high, low);

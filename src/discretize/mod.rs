@@ -670,8 +670,14 @@ impl<'s> Lowering<'s> {
         b.set_origin(None);
         if let Some(spike) = model.populations[population].spike.as_ref().filter(|s| s.refractory.is_some()) {
             let field = self.refractory(population, spike.span);
-            let zero = b.constant(0.0);
-            b.store(field, zero);
+            let begin = match self.looks_back(population) {
+                true => {
+                    let dt = self.lower(&mut b, &mut values, self.dt);
+                    b.unary(UnaryOp::Neg, dt)
+                }
+                false => b.constant(0.0),
+            };
+            b.store(field, begin);
         }
         if self.carried.is_none()
             && let Some(spike) = self.loses_to_reset(population)
@@ -858,7 +864,8 @@ impl<'s> Lowering<'s> {
             let duration = self.lower(&mut b, &mut new, duration);
             let less = b.binary(BinaryOp::Sub, left, dt);
             let zero = b.constant(0.0);
-            let less = b.binary(BinaryOp::Max, less, zero);
+            let least = if self.looks_back(population) { b.unary(UnaryOp::Neg, dt) } else { zero };
+            let less = b.binary(BinaryOp::Max, less, least);
             (field, b.select(counted, duration, less))
         });
         for (state, value) in &mut after {
@@ -1093,6 +1100,15 @@ impl<'s> Lowering<'s> {
         self.between.contains(&true) && self.model.graph.reachable([amount]).iter().any(arrived)
     }
 
+    /// Is it asked between two steps whether a cell was held in the first of them?
+    fn looks_back(&self, population: usize) -> bool {
+        let model = self.model;
+        let is_refractory =
+            model.populations[population].spike.as_ref().is_some_and(|spike| spike.refractory.is_some());
+        let mut jumps = model.jumps.iter().filter(|jump| model.state(jump.state).population == population);
+        is_refractory && jumps.any(|jump| self.comes_between(jump.amount))
+    }
+
     /// Does the reset of a spike take back what is added to a state between the step of the spike and the next, where no refractory time does?
     fn resets(&self, spike: &Spike, state: StateId) -> bool {
         let sets =
@@ -1123,7 +1139,11 @@ impl<'s> Lowering<'s> {
         let held = spike.filter(|spike| spike.refractory.is_some()).map(|spike| {
             let dt = self.lower(&mut b, &mut Values::new(space, Role::Step), self.dt);
             let field = self.refractory(population, spike.span);
-            (&spike.held, self.is_held(&mut b, field, dt).1)
+            // In the step before: the time that is left goes on for a step.
+            let left = b.field(field);
+            let half = b.constant(-0.5);
+            let half = b.binary(BinaryOp::Mul, dt, half);
+            (&spike.held, b.binary(BinaryOp::Gt, left, half))
         });
         let reset = self.loses_to_reset(population).map(|spike| {
             let field = self.spiked(population, spike.span);

@@ -343,6 +343,7 @@ impl Prepared {
             states: programs.states(),
             begin: programs.begin(&model, &whole)?,
             follow: Vec::new(),
+            kept: None,
             given: Given { of: given, elements, frames: steps.div_ceil(frame).max(1), steps: frame },
             spiking: spiking.iter().map(|(_, spiking)| *spiking).collect(),
             passing: programs.passing(&model, &whole)?,
@@ -389,6 +390,8 @@ impl Prepared {
             let d = Diagnostic::without_place(Code::Unsupported, format!("nothing in a run reads `{name}`"));
             return Err(vec![at(*span, d)]);
         }
+        let home = model.param(input).home.or(model.param(input).population);
+        net.kept = home.and_then(|home| programs.kept(home, followers.file()));
         net.follow = followers.numbers().into_iter().chain(cells.iter().map(|own| own.begin)).collect();
         let (sizes, files) = (whole.experiment.extent.cells.clone(), whole.files());
         let prepared =

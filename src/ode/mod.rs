@@ -654,6 +654,24 @@ impl Model {
         }
     }
 
+    /// Is a parameter computed from another, by itself or by way of others?
+    pub fn follows(&self, param: ParamId, other: ParamId) -> bool {
+        let (mut seen, mut left) = (vec![param], vec![self.param(param).value]);
+        while let Some(value) = left.pop() {
+            for id in self.graph.reachable([value]) {
+                match self.graph.node(id) {
+                    Node::Param(read) if read == other => return true,
+                    Node::Param(read) if !seen.contains(&read) => {
+                        seen.push(read);
+                        left.push(self.param(read).value);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        false
+    }
+
     /// What an element of a population is called in messages, such as `cell 3` or `dend(0.25) of cell 3`.
     pub fn element_name(&self, population: usize, element: usize) -> String {
         match self.elements(population) {

@@ -283,6 +283,21 @@ pub struct FieldInfo {
     pub doc: &'static str,
     /// Where it is.
     pub home: FieldHome,
+    /// Of a parameter: others that its default has been part of.
+    pub computes: &'static [&'static str],
+    /// Of a state of branched cells: what others see of it.
+    pub copies: &'static [CopyInfo],
+}
+
+/// A state at places of branched cells, which others see: some elements of each cell of another field.
+#[derive(Clone, Copy, Debug)]
+pub struct CopyInfo {
+    /// The field that they are in.
+    pub field: &'static str,
+    /// How many elements a cell of the other has.
+    pub each: usize,
+    /// Which of them it has.
+    pub elements: &'static [usize],
 }
 
 impl FieldInfo {
@@ -393,6 +408,8 @@ pub struct Named<T> {
     /// How many threads may be used.
     most_threads: usize,
     uniforms: Vec<f64>,
+    /// Which of them somebody has set.
+    set: Vec<bool>,
     series: Vec<Vec<Sample>>,
     seed: u64,
     /// The edges of each network; none where the default is for another number of cells.
@@ -430,6 +447,7 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
             kernels,
             sizes,
             most_threads: threads,
+            set: vec![false; uniforms.len()],
             uniforms,
             series,
             seed: spec.seed,
@@ -487,7 +505,8 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
         Err(Error(format!("`{}` is a {}, not a {wanted}", field.name, field.home.kind())))
     }
 
-    /// Sets a parameter that all cells share, in its unit. What `init` computed from it changes with the next `init`.
+    /// Sets a parameter that all cells share, in its unit. What `init` computed from it changes with the next `init`; other parameters that were
+    /// computed from it when this crate was made stay, and have to be set, too.
     pub fn set_param(&mut self, name: &str, value: f64) -> Result<(), Error> {
         let field = self.field(name)?;
         let FieldHome::Param(index) = field.home else { return Self::mismatch(field, "parameter") };
@@ -499,7 +518,23 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
         }
         let value = field.canonical(value);
         self.uniforms[index] = value;
+        self.set[index] = true;
         self.machine.set_uniform(index, value).map_err(|fault| Error(format!("`{name}`: {fault}")))
+    }
+
+    /// Has somebody set every parameter that was computed from one that somebody has set?
+    fn followed(&self) -> Result<(), Error> {
+        let is_set = |field: &FieldInfo| matches!(field.home, FieldHome::Param(index) if self.set[index]);
+        for field in self.spec.fields.iter().filter(|field| is_set(field)) {
+            let stays = |name: &&&str| self.spec.fields.iter().any(|other| other.name == **name && !is_set(other));
+            if let Some(other) = field.computes.iter().find(stays) {
+                let name = field.name;
+                return Err(Error(format!(
+                    "`{other}` was computed from `{name}` when this crate was made, and does not follow it: set `{other}`, too"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// A network whose edges have numbers that were computed from an entry of the uniform table.
@@ -589,27 +624,39 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
             return Err(Error(format!("`{name}` was set before `init`, which would set it anew")));
         }
         let values: Vec<f64> = values.iter().map(|&value| field.canonical(value)).collect();
+        self.put(field, &values)?;
+        for copy in field.copies {
+            let of_cell = |cell: &[f64]| copy.elements.iter().map(|&at| cell[at]).collect::<Vec<f64>>();
+            let values: Vec<f64> = values.chunks_exact(copy.each).flat_map(of_cell).collect();
+            self.put(self.field(copy.field)?, &values)?;
+        }
+        Ok(())
+    }
+
+    /// Writes canonical numbers.
+    fn put(&mut self, field: &FieldInfo, values: &[f64]) -> Result<(), Error> {
         let written = match field.home {
             FieldHome::Cells(place) => {
-                let written = self.machine.write(place, &values);
+                let written = self.machine.write(place, values);
                 self.given.extend(written.is_ok().then_some(place));
                 written
             }
-            FieldHome::Reached { space, field, .. } => self.machine.write_branches((space, field), &values),
+            FieldHome::Reached { space, field, .. } => self.machine.write_branches((space, field), values),
             FieldHome::OfEdges { network, bank, slot } => {
                 let (place, edges) = self.of_edges(network, bank, slot);
                 match values.len() == edges {
-                    true => self.machine.write_edges(place, &values),
+                    true => self.machine.write_edges(place, values),
                     false => Err(Fault::Length(edges, values.len())),
                 }
             }
             FieldHome::Param(_) | FieldHome::Series(_) | FieldHome::Network(_) | FieldHome::Event { .. } => Ok(()),
         };
-        written.map_err(|fault| Error(format!("`{name}`: {fault}")))
+        written.map_err(|fault| Error(format!("`{}`: {fault}", field.name)))
     }
 
     /// Sets cell parameters and initial states, and the time to 0.
     pub fn init(&mut self) -> Result<(), Error> {
+        self.followed()?;
         for field in self.spec.fields {
             if let FieldHome::Network(index) = field.home
                 && self.networks[index].is_none()
@@ -637,6 +684,7 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
     /// Advances by time steps.
     pub fn step(&mut self, steps: u64) -> Result<(), Error> {
         self.ready()?;
+        self.followed()?;
         let before = self.spikes.len();
         let stepped = self.machine.step(self.step, steps, &mut self.spikes);
         stepped.map_err(|fault| Error(fault.to_string()))?;

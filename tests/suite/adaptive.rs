@@ -429,3 +429,51 @@ run { duration = 750 ms; dt = 0.25 ms; method = adaptive; rtol = 1e-10; atol = 1
         }
     }
 }
+
+/// What is on only for a while, by another function of the time than a line or by states, is on for exactly so long; steps grow to seconds otherwise.
+#[test]
+fn what_is_on_for_a_while_is_not_stepped_over() {
+    let on = |condition: &str, clock: &str| {
+        format!(
+            "cell P {{ state x = 0; {clock} x' = if {condition} then 1 /ms else 0 /ms }}
+            network main {{ population p: P }}
+            run {{ duration = 1 s; dt = 0.1 ms; record p.x every 100 ms }}"
+        )
+    };
+    for (condition, clock, wanted) in [
+        ("abs(t - 400 ms) < 5 ms", "", 10.0),
+        ("(t - 400 ms)^2 < 25 ms^2", "", 10.0),
+        ("t * t > 40000 ms^2", "", 800.0),
+        ("exp(-t / 200 ms) > 0.3", "", -200.0 * 0.3_f64.ln()),
+        ("sqrt(t / 1 ms) > 20", "", 600.0),
+        ("sin(2 * pi * t / 100 ms) > 0.5", "", 1000.0 / 3.0),
+        (
+            "floor(1.5 * sin(2 * pi * t / 400 ms)) == 1",
+            "",
+            600.0 * (1.0 - (2.0_f64 / 3.0).asin() / std::f64::consts::FRAC_PI_2),
+        ),
+        ("k > 395 ms and k < 405 ms", "state k: ms = 0 ms; k' = 1;", 10.0),
+    ] {
+        let (result, _) = adaptive(&on(condition, clock), 1e-8);
+        let x = result.series_named("p.x").unwrap();
+        let found = x.values.get(x.t.len() - 1, 0);
+        assert!((found - wanted).abs() < 1e-4, "{condition}: {found}, not {wanted}");
+    }
+    // A smooth current that lasts for a while.
+    let text = "cell P { state v: mV = -70 mV; v' = (-5 nS * (v + 70 mV) - i_syn) / 100 pF }
+        network main { population p: P; input s: 200 pA * exp(-((t - 400 ms) / 20 ms)^2) -> p }
+        run { duration = 1 s; dt = 0.1 ms; record p.v every 1 ms }";
+    let highest = |method: Option<Method>| {
+        let (result, _) = solved(text, CompileOptions { method, ..within(1e-8) });
+        let v = result.series_named("p.v").unwrap();
+        (0..v.t.len()).map(|at| v.values.get(at, 0)).fold(f64::NEG_INFINITY, f64::max)
+    };
+    let (own, steps) = (highest(Some(Method::Adaptive)), highest(Some(Method::Rk4)));
+    assert!((own - steps).abs() < 1e-5 && own > -43.0, "{own} {steps}");
+    // Spikes whose condition is a function of the time.
+    let text = "cell P { state n = 0; state r: ms = 0 ms; r' = 1; n' = 0 /ms
+            spike when sin(2 * pi * t / 50 ms) > 0.5 and r > 30 ms { n += 1; r = 0 ms } }
+        network main { population p: P }
+        run { duration = 500 ms; dt = 0.1 ms; record spikes of p }";
+    assert_eq!(spikes(&adaptive(text, 1e-8).0, "p", 0).len(), 9);
+}

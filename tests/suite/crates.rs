@@ -32,7 +32,16 @@ fn interface(program: &Verified, name: &str) -> Interface {
         };
         let (id, name) = (neuroc::step::FieldId(index as u32), field.name.clone());
         let doc = "A \"quantity\" | of the model.".into();
-        InterfaceField { field: id, name, unit: "mV".into(), exponent: -1, doc, default }
+        InterfaceField {
+            field: id,
+            name,
+            unit: "mV".into(),
+            exponent: -1,
+            doc,
+            default,
+            computes: Vec::new(),
+            copies: Vec::new(),
+        }
     };
     let plain = program.spaces.iter().filter(|space| space.kind == SpaceKind::Plain);
     Interface {
@@ -898,4 +907,75 @@ fn the_printed_plan_is_the_code() {
             assert_eq!(planned, found, "{name}\n{}\n{}", printed.join("\n"), emitted.join("\n"));
         }
     }
+}
+
+const OF_EACH_OTHER: &str = r#"
+use joined::model::{Model, Sizes};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut model = Model::new(Sizes::default(), 1)?;
+    // What was computed from a parameter has to be set, too.
+    model.set_param("b.soma.Leak.gbar", 0.2)?;
+    println!("{}", model.init().unwrap_err());
+    model.set_param("x.g", 0.4)?;
+    model.init()?;
+    model.step(1)?;
+    println!("{}", model.set_param("b.soma.Leak.gbar", 0.3).is_ok() && model.step(1).is_ok());
+    let mut model = Model::new(Sizes::default(), 1)?;
+    model.init()?;
+    // Others see what is written at once.
+    let count = model.read("b.v")?.len();
+    model.write("b.v", &vec![-40.0; count])?;
+    model.step(1)?;
+    println!("{:x}", model.read("x.v")?[0].to_bits());
+    Ok(())
+}
+"#;
+
+/// Junctions see voltages of branched cells that are written, and parameters that are made of others do not stay behind.
+#[test]
+fn what_depends_on_what_is_set_in_a_crate_follows_or_is_told() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("crates/of_each_other");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let model = r#"
+use std.channels.hh.{Leak}
+cell B {
+    section soma { length = 15 um; diam = 15 um; compartments = 1 }
+    section dend { from soma(1); length = 50 um; diam = 2 um; compartments = 3 }
+    region all { ra = 90 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak(gbar = 0.1 mS/cm2, erev = -65 mV) }
+}
+cell P {
+    param unit = 2 nS
+    param g = 2 * unit
+    state v: mV = -65 mV
+    v' = (-(v + 65 mV) * (g + unit) - i_syn) / 100 pF
+}
+junction Lin { param g = 5 nS; current i = g * dv }
+network main {
+    population b: B
+    population x: P
+    connect b.dend(0.5) -- x via Lin { rule = all_to_all }
+}
+run { duration = 1 ms; dt = 0.1 ms; method = cnexp; record {b.dend(0.5).v, x.v} every 0.1 ms }
+"#;
+    std::fs::write(folder.join("joined.neuro"), model).unwrap();
+    succeed(compiler(&folder).args(["build", "joined.neuro", "-o", "made"]));
+    let made = folder.join("made");
+    std::fs::write(made.join("examples/joined.rs"), OF_EACH_OTHER.replace("b.soma.Leak.gbar", "x.unit")).unwrap();
+    let out = example_prints(&made, "joined");
+    let run = folder.join("run.npz");
+    let begin = ["run", "joined.neuro", "--set", "b.all.v_init=-40mV", "--duration", "0.1ms", "--quiet", "-o"];
+    succeed(compiler(&folder).args(begin).arg(&run));
+    let result = neuroc::results::RunResult::read_npz(&run).unwrap();
+    let v = result.series_named("x.v").unwrap();
+    let bits = format!("{:x}", v.values.get(v.t.len() - 1, 0).to_bits());
+    assert_eq!(
+        out.lines().collect::<Vec<_>>(),
+        [
+            "`x.g` was computed from `x.unit` when this crate was made, and does not follow it: set `x.g`, too",
+            "true",
+            &bits
+        ]
+    );
 }

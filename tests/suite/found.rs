@@ -656,3 +656,59 @@ fn correlations_and_spectra_are_drawn() {
     }
     assert_eq!(neuroc(&here, &["plot", "o.npz", "--kind", "spectrum", "--bin", "900ms", "-o", "o.svg"]).code, 2);
 }
+
+/// A training that goes on keeps what is best, whatever comes after it.
+#[test]
+fn a_training_that_goes_on_keeps_its_best() {
+    use ndarray::{Array1, arr2};
+    let text = "cell C { param x = 0; param k = 0.1; state v: mV = 0 mV; v' = (k * x * 1 mV - v) / 5 ms }
+        network main { population c: C[2] }
+        run { duration = 5 ms; dt = 1 ms; record c.v }
+        train { data = \"d.npz\"; input = c.x; learn c.k; loss = mse(last(c.v), correct = 1 mV, incorrect = 0 mV)
+            optimizer = adam(lr = 0.2); epochs = 40; test = 0.5; patience = 3 }";
+    let here = folder(&[("m.neuro", text)]);
+    let mut npz = ndarray_npy::NpzWriter::new(fs::File::create(here.path().join("d.npz")).unwrap());
+    npz.add_array("x", &arr2(&[[1.0, 0.0], [0.0, 1.0], [1.0, 0.1], [0.1, 1.2]])).unwrap();
+    npz.add_array("y", &Array1::from(vec![0_i64, 1, 0, 1])).unwrap();
+    npz.finish().unwrap();
+    let train = |more: &[&str]| {
+        let done = neuroc(&here, &[&["train", "m.neuro", "--engine", "interp"], more].concat());
+        assert_eq!(done.code, 0, "{}", done.err);
+        done.err
+    };
+    let said = train(&["-o", "whole.npz"]);
+    train(&["-o", "some.npz", "--epochs", "2"]);
+    assert!(train(&["-o", "rest.npz", "--resume", "some.npz"]).contains("was least in epoch"), "{said}");
+    let read = |name: &str| neuroc::train::Trained::read(&here.path().join(name)).unwrap();
+    assert_eq!(read("rest.npz"), read("whole.npz"));
+    assert!(read("some.npz") != read("whole.npz"));
+}
+
+/// Whatever delay it has, what arrives in the last step in which a cell is refractory is lost.
+#[test]
+fn arrivals_in_the_last_refractory_step_are_lost() {
+    for delay in ["0 ms", "1 ms", "2 ms"] {
+        let text = format!(
+            "cell Src {{ param tw = 5.5 ms; state q: ms = 0 ms; q' = 1; spike when q > tw {{ q = -1000 ms }} }}
+            cell Lif {{ state v: mV = 0 mV; v' = 0 mV/ms; spike when v > 1 mV {{ v = 0 mV; refractory 3 ms }} }}
+            synapse Kick {{ on event(weight: mV) {{ v += weight }} }}
+            network main {{
+                population aa: Src
+                population src: Src[12]
+                param src.tw = 0.5 ms + 1 ms * index - {delay}
+                population b: Lif[12]
+                param aa.tw = 3.5 ms
+                connect aa -> b via Kick {{ rule = all_to_all; weight = 2 mV; delay = 1 ms }}
+                connect src -> b via Kick as late {{ rule = one_to_one; weight = 0.5 mV; delay = {delay} }}
+            }}
+            run {{ duration = 16 ms; dt = 1 ms; arrivals = after_threshold; record b.v; record spikes of b }}"
+        );
+        let checked = neuroc::driver::check_text("m.neuro", Path::new(""), &text, &neuroc::hir::Sources);
+        let (result, _) = crate::models::outcome(&checked, &Default::default(), crate::models::Way::Optimized);
+        let v = result.series_named("b.v").expect("it is recorded");
+        let last = v.t.len() - 1;
+        // All spike in step 6, and wait until step 9; the source of cell k sends k + 1 steps after the start, less the delay.
+        let lost = |cell: usize| v.values.get(last, cell) == 0.0;
+        assert!((5..9).all(lost) && !lost(9) && !lost(10), "{delay}: {:?}", (0..12).map(lost).collect::<Vec<_>>());
+    }
+}

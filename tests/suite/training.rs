@@ -2464,3 +2464,97 @@ fn eprop_on_xla_is_what_eligibility_traces_add_up() {
     let Some(xla) = xla() else { return };
     agrees_with_eligibility_traces(&for_xla(), &xla);
 }
+
+/// The derivatives in parameters of a net without spikes, which must be central differences; `input` gives `c.x` of two trials, of two cells each.
+fn are_central_differences(
+    text: &str,
+    names: &[&str],
+    options: &CompileOptions,
+    choice: &dyn Fn() -> Result<EngineChoice, EngineError>,
+) {
+    let checked = checked(text);
+    assert!(checked.model.is_some(), "{:?}", checked.diagnostics);
+    let input = vec![0.0, 1.0, 1.0, 0.5];
+    let lesson = Lesson {
+        input: ("c.x".into(), Span::default()),
+        example: input[..2].into(),
+        frame: None,
+        learn: names.iter().map(|name| Learn::of(name)).collect(),
+        reads: placed(vec![Read::State("c.v".into())]),
+        carried: Carried { surrogate: Surrogate::FastSigmoid(4.0), detached: true },
+        gradient: Gradient::Bptt,
+        trials: 2,
+        threads: 1,
+        precision: Precision::F64,
+    };
+    let mut learner = Learner::new(&checked, options, &lesson, choice).unwrap_or_else(|d| panic!("{d:?}"));
+    let judge = Judge {
+        loss: hir::Loss::MeanSquare { correct: 1.0, incorrect: -0.3 },
+        unit: 1.0,
+        read: Reading { readout: Readout::Mean, of: 0, cells: 2 },
+        kept: Vec::new(),
+        dt: 1.0,
+    };
+    let mut loss = |samples: &[Vec<f64>]| {
+        let judged = judge.judge(samples, 2, &[0, 1]);
+        Loss { value: judged.loss, slopes: judged.slopes }
+    };
+    let begin: Vec<f64> = learner.fitted().iter().map(|one| one.value.unwrap()).collect();
+    let mut of = |values: &[f64]| learner.gradient(values, std::slice::from_ref(&input), &mut loss).unwrap();
+    let found = of(&begin).parameters;
+    for (at, &slope) in found.iter().enumerate() {
+        let h = 1e-4 * begin[at];
+        let mut moved = |by: f64| {
+            let mut values = begin.clone();
+            values[at] += by;
+            of(&values).loss
+        };
+        let near = (moved(h) - moved(-h)) / (2.0 * h);
+        assert!(
+            slope != 0.0 && (near - slope).abs() < 1e-6 * slope.abs().max(1e-2),
+            "{at}: {slope}, not {near}\n{text}"
+        );
+    }
+}
+
+/// What cells begin with, and parameters of their own, may be made of samples and of what learns together.
+#[test]
+fn what_samples_and_learnt_numbers_make_together_has_slopes_of_all_samples() {
+    let run = "run { duration = 10 ms; dt = 1 ms; record c.v }";
+    let texts = [
+        "cell C { param x = 0.3; param v0 = 0.4 mV; state v: mV = v0 * (1 + 0.5 * x); v' = -v / 10 ms }
+        network main { population c: C[2] }",
+        "cell C { param x = 0.3; param v0 = 0.4 mV; param y: mV = v0 * (1 + 0.5 * x); state v: mV = 0 mV; v' = (y - v) / 10 ms }
+        network main { population c: C[2] }",
+        "cell C { param x = 0.3; param v0 = 0.4 mV; param y: mV = v0 * (1 + 0.5 * x); state v: mV = 0 mV; v' = (y + x * v0 - v) / 10 ms }
+        network main { population c: C[2] }",
+    ];
+    for text in texts {
+        let text = format!("{text}\n{run}");
+        are_central_differences(&text, &["c.v0"], &CompileOptions::default(), &interp);
+        are_central_differences(&text, &["c.v0"], &CompileOptions::default(), &native);
+        #[cfg(feature = "xla")]
+        if let Some(xla) = xla() {
+            are_central_differences(&text, &["c.v0"], &for_xla(), &xla);
+        }
+    }
+}
+
+/// Of two decay rates that are equal each has its part of the derivative.
+#[test]
+fn equal_decay_rates_have_slopes_of_their_own() {
+    for (two, deep) in [("5 ms", false), ("6 ms", false), ("5 ms", true), ("6 ms", true)] {
+        let (state, drive) = if deep { ("state b: mV = 0 mV; b' = (a - b) / tb;", "b") } else { ("", "a") };
+        let text = format!(
+            "cell C {{ param x = 0.3; param tau = 5 ms; param ta = {two}; param tb = 5 ms
+                state v: mV = 0 mV; state a: mV = (0.2 + x) * 1 mV; {state}
+                v' = -v / tau + {drive} / ta
+                a' = -a / ta }}
+            network main {{ population c: C[2] }}
+            run {{ duration = 10 ms; dt = 1 ms; method = exact; record c.v }}"
+        );
+        let learn: &[&str] = if deep { &["c.tau", "c.ta", "c.tb"] } else { &["c.tau", "c.ta"] };
+        are_central_differences(&text, learn, &CompileOptions::default(), &interp);
+        are_central_differences(&text, learn, &CompileOptions::default(), &native);
+    }
+}

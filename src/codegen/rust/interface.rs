@@ -91,6 +91,21 @@ pub struct InterfaceField {
     pub doc: String,
     /// Its value before anybody sets it, in canonical units.
     pub default: Default,
+    /// Of a parameter: others whose defaults are computed from it.
+    pub computes: Vec<FieldId>,
+    /// Of a state of branched cells: what others see of it, which has to be written with it.
+    pub copies: Vec<Copy>,
+}
+
+/// Some elements of every cell of a state, in another field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copy {
+    /// The other field.
+    pub field: FieldId,
+    /// How many elements a cell of the state has.
+    pub each: usize,
+    /// Which of them.
+    pub elements: Vec<u32>,
 }
 
 /// A default value.

@@ -9,7 +9,7 @@ mod layout;
 mod model;
 mod shape;
 
-pub use interface::{Default, Interface, InterfaceError, InterfaceField, InterfaceSpace, Wires, Wiring};
+pub use interface::{Copy, Default, Interface, InterfaceError, InterfaceField, InterfaceSpace, Wires, Wiring};
 pub use kernels::KEYWORDS;
 pub use shape::{groups, shape, shared};
 

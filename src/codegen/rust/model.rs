@@ -7,7 +7,7 @@ use super::SourceFile;
 use super::interface::{Default, Interface, InterfaceError, InterfaceField, InterfaceSpace, Wires, Wiring};
 use super::kernels::names;
 use super::layout::{Text, filled, plain};
-use super::{groups, shape, shared};
+use super::{groups, interface, shape, shared};
 use crate::codegen::plan::{Delivery, Effect, Home, Plan, identifier};
 use crate::runtime::branched::Branched;
 use crate::runtime::edge_text;
@@ -207,6 +207,7 @@ impl<'a> Model<'a> {
         let of_named = [
             ("BackInfo", back),
             ("BranchedInfo", trees),
+            ("CopyInfo", self.interface.fields.iter().any(|field| !field.copies.is_empty())),
             ("Count", true),
             ("EdgeInfo", events || own),
             ("EffectInfo", events),
@@ -271,17 +272,28 @@ impl<'a> Model<'a> {
                 },
                 Home::Edges | Home::Register => continue,
             };
+            let copies = field.copies.iter().filter_map(|interface::Copy { field, each, elements }| {
+                let name = self.name(self.field(*field)?);
+                Some(format!("CopyInfo {{ field: {name:?}, each: {each}, elements: &{elements:?} }}"))
+            });
+            let copies: Vec<String> = copies.collect();
+            let computes: Vec<_> =
+                field.computes.iter().filter_map(|field| Some(self.name(self.field(*field)?))).collect();
             out.line(format!(
-                "FieldInfo {{ name: {:?}, unit: {:?}, exponent: {}, doc: {:?}, home: {home} }},",
+                "FieldInfo {{ name: {:?}, unit: {:?}, exponent: {}, doc: {:?}, home: {home}, computes: &{:?}, copies: &[{}] }},",
                 self.name(field),
                 field.unit,
                 field.exponent,
-                field.doc
+                field.doc,
+                computes,
+                copies.join(", ")
             ));
         }
         for (index, network) in self.networks().enumerate() {
             let (name, home) = (network.name, format!("FieldHome::Network({index})"));
-            out.line(format!("FieldInfo {{ name: {name:?}, unit: \"\", exponent: 0, doc: \"\", home: {home} }},"));
+            out.line(format!(
+                "FieldInfo {{ name: {name:?}, unit: \"\", exponent: 0, doc: \"\", home: {home}, computes: &[], copies: &[] }},"
+            ));
         }
         out.close("],");
         let uniform = |field: &FieldId| match self.field(*field).map(|f| &f.default) {

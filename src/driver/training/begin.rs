@@ -130,6 +130,11 @@ impl Followers {
         Ok(followers)
     }
 
+    /// The file whose numbers stand for what samples give.
+    pub fn file(&self) -> u32 {
+        self.input.0
+    }
+
     /// Do any follow samples?
     pub fn of_samples(&self) -> bool {
         self.sends_samples || self.all.iter().any(|one| one.of_samples)

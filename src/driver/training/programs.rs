@@ -255,6 +255,14 @@ impl Programs {
         Ok(begin)
     }
 
+    /// In the program that goes back: the numbers of a file, as `init` is differentiated with them.
+    pub(super) fn kept(&self, population: usize, file: u32) -> Option<FieldId> {
+        let plain = self.plain.program();
+        let data = plain.bound(Source::Data(population as u32, file))?;
+        let kept = self.back().find_field(&format!("{}'kept", plain.field(data).name))?;
+        (self.back().field(kept).kind == FieldKind::Const).then_some(kept)
+    }
+
     /// The populations that spike, with their numbers.
     pub(super) fn spiking(&self, model: &Model, whole: &Whole) -> Vec<(usize, Spiking)> {
         let of_population = |population: usize| {

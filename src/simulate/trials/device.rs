@@ -230,6 +230,9 @@ impl Runner for Device {
         let mut brought = brought(net, 1);
         let Ran { results: kept, samples, spikes } = self.run(net, frames, &brought, &carried)?;
         let found = loss(&samples);
+        if let (Some(field), Some(first)) = (net.kept, frames.first()) {
+            self.back.begin(field, first)?;
+        }
         let given = match net.given.of.and_then(|of| of.back) {
             Some(field) => given(&mut self.back, field, frames)?,
             None => None,

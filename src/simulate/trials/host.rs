@@ -77,6 +77,9 @@ impl<T: Number> Runner for Host<T> {
                 self.back.write(field, values)?;
             }
         }
+        if let (Some(kept), Some(first)) = (net.kept, given.first()) {
+            self.back.write(kept, first)?;
+        }
         let mut frame = None;
         let of_edges = |route: &Route| vec![T::zero(); if route.learns { route.tract.edges() } else { 0 }];
         let mut weights: Vec<Vec<T>> = net.routes.iter().map(of_edges).collect();

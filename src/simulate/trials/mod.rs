@@ -112,6 +112,8 @@ pub struct Net {
     pub begin: Vec<(Both, Vec<f64>)>,
     /// Which of these change from call to call.
     pub follow: Vec<usize>,
+    /// In the program that goes back: what samples give, where what cells begin with is made of it.
+    pub kept: Option<FieldId>,
     /// What differs from trial to trial.
     pub given: Given,
     /// The populations that spike.
