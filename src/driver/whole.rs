@@ -116,7 +116,7 @@ fn unrecorded(fit: &Fit, records: &Records) -> Vec<Diagnostic> {
 fn before_a_run(model: &Model, checked: &Checked) -> Vec<Diagnostic> {
     let extent = match simulate::extent(model) {
         Ok(extent) => extent,
-        Err(errors) => return errors,
+        Err(errors) => return errors.into_iter().map(|d| of_the_file(d, checked)).collect(),
     };
     let mut found = not_finite(model);
     found.extend(model.connections.iter().filter_map(|c| simulate::wrong_connection(model, &extent, c)));
@@ -154,6 +154,15 @@ fn before_a_run(model: &Model, checked: &Checked) -> Vec<Diagnostic> {
         }
     }
     found
+}
+
+/// What is wrong with the times of a run, which stand in the file where nothing is set from outside.
+fn of_the_file(d: Diagnostic, checked: &Checked) -> Diagnostic {
+    let run = checked.model.as_ref().and_then(|model| model.run.as_ref());
+    let Some(run) = run.filter(|_| d.labels.is_empty()) else { return d };
+    let placed = Diagnostic::new(d.code, run.duration_span, "", "no whole number of steps");
+    let labels = placed.see(run.dt_span, "the time step").labels;
+    Diagnostic { labels, ..d }
 }
 
 /// Initial values and derivatives that are not numbers at the start.

@@ -90,6 +90,38 @@ impl<'a> Lowerer<'a> {
         Some((bare, if sign > 0 { missing } else { Dim::ONE.over(missing) }))
     }
 
+    /// A draw of bare numbers with the unit that is expected, `normal(3 nS, 1 nS)` for `normal(3, 1)`, if only numbers stand in brackets.
+    pub(super) fn drawn_with_unit(&self, x: &Expr, want: Dim) -> Option<String> {
+        let (mut numbers, mut draws, mut whole): (Vec<Span>, bool, Span) = (Vec::new(), false, x.span);
+        x.visit(&mut |e| match e.kind {
+            ExprKind::Draw(..) => {
+                draws = true;
+                whole = whole.to(e.span);
+            }
+            ExprKind::Number(_) if starts_number(self.text(e.span)) && !numbers.contains(&e.span) => {
+                numbers.push(e.span);
+            }
+            _ => {}
+        });
+        let text = self.text(whole);
+        if !draws || text.contains('\n') {
+            return None;
+        }
+        numbers.sort_by_key(|span| span.start);
+        let (mut written, mut rest, mut at) = (String::new(), String::new(), whole.start);
+        for span in numbers {
+            let before = self.text(Span { start: at, end: span.start, ..whole });
+            rest.push_str(before);
+            written.push_str(&format!("{before}{}", self.with_unit(self.text(span), want)));
+            at = span.end;
+        }
+        let last = self.text(Span { start: at, ..whole });
+        rest.push_str(last);
+        written.push_str(last);
+        let known = ["", "normal", "uniform", "truncated", "draw", "mean", "sd", "low", "high"];
+        rest.split([' ', '(', ')', ',', '=']).all(|word| known.contains(&word)).then_some(written)
+    }
+
     /// The part of an expression that gives it its dimension: the amplitude of a stimulus, the rate of a rate function.
     pub(super) fn blame<'e>(&self, x: &'e Expr) -> &'e Expr {
         match &x.kind {
@@ -114,6 +146,9 @@ impl<'a> Lowerer<'a> {
             let per_ms = if unit == "Hz" { 1000.0 } else { 1.0 };
             return format!("{} ms", per_ms / rate);
         }
+        if let Some(turned) = turned_over(number, unit, want) {
+            return turned;
+        }
         let name = self.unit_like(unit, want).unwrap_or_else(|| usual_unit(want));
         format!("{number} {name}")
     }
@@ -124,7 +159,8 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         // A density is not ten nanosiemens per cm2: only units that densities have are likely to lack the area.
-        let density = ["S", "mS", "uF", "uA", "mA"].contains(&unit);
+        let of_densities = |unit: &str| ["S", "mS", "uF", "uA", "mA"].contains(&unit);
+        let density = of_densities(unit);
         let swapped: String = unit
             .chars()
             .map(|c| match c {
@@ -144,7 +180,7 @@ impl<'a> Lowerer<'a> {
             format!("/{unit}"),
             unit.strip_prefix('/').unwrap_or("").to_string(),
             format!("{unit}/ms"),
-            format!("{swapped}/cm2"),
+            if of_densities(&swapped) { format!("{swapped}/cm2") } else { String::new() },
         ];
         candidates.into_iter().find(|c| c != unit && Unit::parse(c).is_some_and(|u| u.dim == want))
     }
@@ -201,7 +237,10 @@ impl<'a> Lowerer<'a> {
 
     /// Another unit of a number, or an area that is missing.
     fn edit_literal(&self, literal: &str, got: Dim, want: Dim) -> Option<String> {
-        let (_, unit) = split_literal(literal);
+        let (number, unit) = split_literal(literal);
+        if let Some(turned) = turned_over(number, unit, want) {
+            return Some(format!("write it as {}: `{turned}`", want.describe()));
+        }
         if self.unit_like(unit, want).is_some() {
             return Some(format!("write `{}`", self.with_unit(literal, want)));
         }
@@ -259,6 +298,19 @@ impl<'a> Lowerer<'a> {
     }
 }
 
+/// The resistance that a conductance is, `10 Mohm` for `0.1 uS`, or the other way round.
+fn turned_over(number: &str, unit: &str, want: Dim) -> Option<String> {
+    let own = Unit::parse(unit).filter(|own| own.dim == Dim::ONE.over(want))?;
+    if !matches!(want, Dim::RESISTANCE | Dim::CONDUCTANCE) {
+        return None;
+    }
+    let value = own.canonical(number).filter(|value| *value > 0.0)?;
+    let shown = want.display_unit();
+    // Without the noise of binary fractions.
+    let turned: f64 = format!("{:.11e}", shown.show(1.0 / value)).parse().ok()?;
+    Some(format!("{turned} {}", shown.name))
+}
+
 /// What a quantity is divided by or multiplied with to have another dimension; its text, if that is short.
 fn edit_by_dimension(kind: ScopeKind, text: Option<&str>, got: Dim, want: Dim) -> Option<String> {
     let (up, down) = (want.over(got), got.over(want));
@@ -284,6 +336,10 @@ fn edit_by_dimension(kind: ScopeKind, text: Option<&str>, got: Dim, want: Dim) -
                 | Dim::CONCENTRATION
         )
     };
+    // A pure number becomes what is needed by what has its dimension.
+    if got.is_one() && sensible(up) {
+        return Some(format!("multiply by {} ({})", up.describe(), up.display_unit().name));
+    }
     if sensible(down) {
         return Some(format!("divide by {} ({})", down.describe(), down.display_unit().name));
     }

@@ -81,10 +81,10 @@ impl<'a> Lowerer<'a> {
         }
         let mut known: Vec<String> = builtins::FUNCTIONS.iter().map(|f| f.name.to_string()).collect();
         known.extend(self.names_of(scope.file, Kind::Function));
-        let argument = args.first().map(|a| self.text(a.value.span));
+        let arguments = [0, 1].map(|at| args.get(at).map(|a| self.text(a.value.span)));
         let compartment = scope.not_values.contains_key(&name.text);
         let modules = super::items::library_modules("function", &name.text);
-        self.error(CallError::Unknown { name, argument, compartment, known: &known, modules: &modules });
+        self.error(CallError::Unknown { name, arguments, compartment, known: &known, modules: &modules });
     }
 
     /// Puts arguments in the order of the parameters; missing optional ones are `None`.

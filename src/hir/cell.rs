@@ -65,11 +65,15 @@ impl<'a> Lowerer<'a> {
             self.warn_unused(&scope, "cell", before);
         }
         self.note_places(c.name.span, scope.places.clone());
-        let (symbols, sound, unknown) = finish(scope);
+        // What reads it may be what is wrong.
+        let wrong = self.diagnostics.since(before).iter().any(Diagnostic::is_error);
+        let reads_current = scope.get("i_syn").is_some_and(|port| scope.entry(port).used);
+        let (symbols, sound, mut unknown) = finish(scope);
+        unknown.extend((wrong && reads_current).then(|| "i_syn".to_string()));
         self.note_block(c.name.span, &symbols, &unknown);
         self.warn_magnitudes(&symbols);
         self.check_params(&symbols);
-        self.check_domains(&symbols);
+        self.check_domains(&symbols, &unknown);
         let compartments: Option<Vec<Compartment>> = compartments
             .into_iter()
             .map(|d| Some(Compartment { name: d.name, v: d.v?, port: d.port?, area: d.area }))

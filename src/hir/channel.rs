@@ -88,7 +88,7 @@ impl<'a> Lowerer<'a> {
         self.note_block(c.name.span, &symbols, &unknown);
         self.warn_magnitudes(&symbols);
         self.check_params(&symbols);
-        self.check_domains(&symbols);
+        self.check_domains(&symbols, &unknown);
         let channel = Channel { name: c.name.text.clone(), span: c.name.span, docs: c.docs.clone(), symbols };
         Definition { item: channel, sound: sound && whole, unknown }
     }

@@ -61,6 +61,11 @@ impl<'a> Lowerer<'a> {
             self.error(if bare.name.is_some() { d } else { d.note(format!("{why} must be {}", want.describe())) });
             return;
         }
+        if let (true, Some(written)) = (got.is_one(), self.drawn_with_unit(x, want)) {
+            let help = Some(format!("write the unit: `{written}`"));
+            self.error(DimensionError::Unexpected { why, want, got, span: x.span, help });
+            return;
+        }
         let x = self.blame(x);
         let literal = self.literal(x).map(|l| self.with_unit(l, want));
         let help = match (want.is_one(), literal) {

@@ -14,6 +14,7 @@ use crate::diag::Code;
 use crate::source::Span;
 use crate::syntax::ast::{BinaryOp, UnaryOp};
 use crate::units::{Dim, DisplayUnit};
+use std::collections::HashSet;
 
 /// The values that a quantity can have, in canonical units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -231,8 +232,9 @@ const LOW_FIRST: &str = "the lower limit comes first";
 
 impl Lowerer<'_> {
     /// Says which symbols of a definition have values outside of their domains, as far as the file tells.
-    pub(super) fn check_domains(&mut self, symbols: &[Symbol]) {
-        for demand in symbols.iter().filter_map(|symbol| demand(symbols, symbol)) {
+    pub(super) fn check_domains(&mut self, symbols: &[Symbol], unknown: &HashSet<String>) {
+        let known = symbols.iter().filter(|symbol| !unknown.contains(&symbol.name));
+        for demand in known.filter_map(|symbol| demand(symbols, symbol)) {
             // A gate without an initial value of its own starts at `inf`.
             if matches!(demand.value.kind, ExprKind::Symbol(_)) && demand.code == Code::GateRange {
                 continue;

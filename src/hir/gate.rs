@@ -140,6 +140,7 @@ impl<'a> Lowerer<'a> {
         kinetics: Kinetics<'a>,
     ) -> Option<PendingGate<'a>> {
         let instantaneous = g.instantaneous.is_some();
+        self.no_q10(g, &kinetics);
         let (value, parts) = if kinetics.fractions.is_empty() {
             let value = self.add_part(scope, &g.name, &g.name.text, &kinetics, instantaneous)?;
             (value, vec![(value, kinetics)])
@@ -147,6 +148,13 @@ impl<'a> Lowerer<'a> {
             self.add_fractions(scope, g, &kinetics)?
         };
         Some(PendingGate { value, power: g.power.map_or(1, |p| p.0), span: g.name.span, parts, instantaneous })
+    }
+
+    /// Sees to it that only gates that take time have a factor of their rates.
+    fn no_q10(&mut self, g: &'a ast::Gate, kinetics: &Kinetics<'a>) {
+        if let (Some(_), Some((_, _, span))) = (&g.instantaneous, kinetics.q10) {
+            self.error(GateError::Q10Instantaneous { gate: &g.name, span });
+        }
     }
 
     /// Adds `m.1`, `m.2`, ..., and `m` as the sum of weight * fraction.
@@ -163,6 +171,7 @@ impl<'a> Lowerer<'a> {
         let mut weights = Vec::new();
         for (k, &(weight, members)) in whole.fractions.iter().enumerate() {
             let mut part = self.kinetics(members)?;
+            self.no_q10(g, &part);
             part.q10 = part.q10.or(whole.q10);
             part.init = part.init.or(whole.init);
             let name = format!("{}.{}", g.name.text, k + 1);

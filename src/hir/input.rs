@@ -8,8 +8,11 @@ use super::error::{KineticsError, MorphologyError, NetworkError};
 use super::lower::{Definition, Lowerer};
 use super::network::NetworkDraft;
 use super::place::flatten;
+use super::projection::reads;
 use super::scope::{Entry, Role, Scope, ScopeKind};
-use super::{Cell, Clamp, Domain, Expr, ExprKind, Input, StateKind, SymbolId, SymbolKind, Ty};
+use super::{
+    Cell, Clamp, Domain, Expr, ExprKind, Input, PortKind, SpikeCondition, StateKind, SymbolId, SymbolKind, Ty,
+};
 use crate::source::Span;
 use crate::syntax::ast::{self, Name};
 use crate::units::Dim;
@@ -89,9 +92,27 @@ impl<'a> Lowerer<'a> {
     ) {
         for to in self.led_to(draft, name, value, target, Leads::Input) {
             let Some(area) = self.input_area(&draft.scope, &to.definition, to.symbol, name, &to.value) else { return };
+            self.current_not_read(&to, name, target.span);
             let Led { population, cells, symbol: port, at, value, .. } = to;
             let (name, electrode) = (name.text.clone(), false);
             draft.inputs.push(Input { name, population, cells, port, at, value, area, electrode, span });
+        }
+    }
+
+    /// Warns of an input that is the current of a point neuron that does not read it.
+    fn current_not_read(&mut self, to: &Led, input: &Name, span: Span) {
+        let Definition { item: cell, sound, .. } = &*to.definition;
+        let spike = cell.spike.iter().flat_map(|spike| {
+            let condition = match &spike.condition {
+                SpikeCondition::Crosses(a, b) => vec![a, b],
+                SpikeCondition::When(x) => vec![x],
+            };
+            condition.into_iter().chain(spike.resets.iter().map(|(_, x)| x))
+        });
+        let mut read = reads(cell, to.symbol);
+        spike.for_each(|x| x.visit(&mut |e| read |= e.kind == ExprKind::Symbol(to.symbol)));
+        if *sound && !read && cell.symbol(to.symbol).kind == SymbolKind::Port(PortKind::Outward) {
+            self.error(NetworkError::CurrentNotRead { input, cell: &cell.name, span });
         }
     }
 

@@ -108,7 +108,10 @@ impl<'a> Lowerer<'a> {
                 };
                 let own = scope.entries.iter().filter(of_kind).filter_map(|e| e.name.strip_prefix(&inside));
                 let other = own.filter(|name| !name.contains('.')).map(str::to_string).next();
-                self.error(InsertError::NoPool { channel, read, compartment, other: other.as_deref(), span });
+                let own =
+                    scope.get(&full).map(|id| scope.entry(id)).filter(|e| matches!(e.role, Role::Param | Role::Let));
+                let own = own.map(|e| (e.span, if e.role == Role::Let { "let" } else { "param" }));
+                self.error(InsertError::NoPool { channel, read, compartment, own, other: other.as_deref(), span });
             }
             return None;
         };

@@ -413,7 +413,13 @@ pub(super) fn finish(scope: Scope<'_>) -> (Vec<Symbol>, bool, HashSet<String>) {
             x.unwrap_or_else(|| Expr { ty, ..Expr::number(0.0, ty.dim(), e.span) })
         };
         let kind = match e.role {
-            Role::Param => SymbolKind::Param(must(e.value)),
+            Role::Param => {
+                // It is lacking, which has been said: it has no value to look at.
+                if e.value.is_none() {
+                    unknown.insert(e.name.clone());
+                }
+                SymbolKind::Param(must(e.value))
+            }
             Role::Let => SymbolKind::Let(must(e.value)),
             Role::State(kind) => SymbolKind::State { init: must(e.value), rate: must(e.rate), kind, scheme: e.scheme },
             Role::Port(kind) => SymbolKind::Port(kind),

@@ -6,7 +6,7 @@
 use super::error::{About, MemberError};
 use super::lower::Lowerer;
 use super::scope::{Entry, Role, Scope, ScopeKind, Status};
-use super::{Expr, ExprKind, StateKind, Symbol, SymbolId, SymbolKind, Ty};
+use super::{Expr, ExprKind, PortKind, StateKind, Symbol, SymbolId, SymbolKind, Ty};
 use crate::diag::{Diagnostic, nearest};
 use crate::source::Span;
 use crate::syntax::ast;
@@ -202,8 +202,15 @@ impl<'a> Lowerer<'a> {
             let is_gate = member.role == Role::State(StateKind::Gate) && !member.name.contains('.');
             // What a potential that is given is good for, synapses know.
             let is_given = matches!(member.role, Role::Param | Role::Let) && member.name == "v";
-            let nameable = is_gate || matches!(member.role, Role::Param | Role::Let | Role::Pool) && !is_given;
-            if member.written && !member.used && nameable && member.ty.is_some() && !self.is_recorded(&member.name) {
+            let is_port = member.role == Role::Port(PortKind::Declared);
+            let nameable =
+                is_gate || is_port || matches!(member.role, Role::Param | Role::Let | Role::Pool) && !is_given;
+            if (member.written || is_port)
+                && !member.used
+                && nameable
+                && member.ty.is_some()
+                && !self.is_recorded(&member.name)
+            {
                 self.error(MemberError::Unused { member, block });
             }
         }

@@ -204,7 +204,7 @@ impl<'a> Lowerer<'a> {
         self.note_block(c.name.span, &symbols, &unknown);
         self.warn_magnitudes(&symbols);
         self.check_params(&symbols);
-        self.check_domains(&symbols);
+        self.check_domains(&symbols, &unknown);
         cell.symbols = symbols;
         let (file, sections) = (shape.file, shape.sections.into());
         let tree = Arc::new(tree);
@@ -603,13 +603,17 @@ impl<'a> Lowerer<'a> {
         let at = names.at.get(&name.text).copied();
         match at {
             Some(at) => self.note(name.span, names.all[at].span),
-            None => self.unknown_section(name, &names.all.iter().map(|n| n.text.as_str()).collect::<Vec<_>>()),
+            None => self.unknown_section(
+                &name.text,
+                name.span,
+                &names.all.iter().map(|n| n.text.as_str()).collect::<Vec<_>>(),
+            ),
         }
         at
     }
 
-    fn unknown_section(&mut self, name: &Name, names: &[&str]) {
-        let word = name.text.split('[').next().unwrap_or(&name.text);
+    fn unknown_section(&mut self, written: &str, span: Span, names: &[&str]) {
+        let word = written.split('[').next().unwrap_or(written);
         let counted = names.iter().filter(|n| n.strip_prefix(word).is_some_and(|rest| rest.starts_with('['))).count();
         let mut known: Vec<&str> = Vec::new();
         for name in names.iter().map(|n| n.split('[').next().unwrap_or(n)) {
@@ -617,7 +621,8 @@ impl<'a> Lowerer<'a> {
                 known.push(name);
             }
         }
-        self.error(MorphologyError::UnknownSection { name, known: &known, counted });
+        let alone = word != written && known.contains(&word) && counted == 0;
+        self.error(MorphologyError::UnknownSection { written, known: &known, counted, alone, span });
     }
 
     /// The regions of a cell.
@@ -639,7 +644,11 @@ impl<'a> Lowerer<'a> {
                     }
                 }
                 if !found {
-                    self.unknown_section(name, &names.iter().map(|n| n.text.as_str()).collect::<Vec<_>>());
+                    self.unknown_section(
+                        &name.text,
+                        name.span,
+                        &names.iter().map(|n| n.text.as_str()).collect::<Vec<_>>(),
+                    );
                     fine = false;
                 }
             }
@@ -892,17 +901,30 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         let s = *rules.first()?;
-        let section = &body.names.all[0].text;
-        let ast::SpikeCondition::Crosses(a, level) = &s.condition else {
-            self.error(MorphologyError::SpikePlace { span: s.span, section });
-            return None;
+        let (section, usual) = (&body.names.all[0].text, "-10 mV");
+        let (a, level) = match &s.condition {
+            ast::SpikeCondition::Crosses(a, level) => (a, level),
+            ast::SpikeCondition::When(e) => {
+                let level = match &e.kind {
+                    ast::ExprKind::Binary(BinaryOp::Gt | BinaryOp::Ge, _, level) => self.text(level.span),
+                    _ => usual,
+                };
+                self.error(MorphologyError::SpikePlace { span: s.span, section, level });
+                return None;
+            }
         };
+        // The section that is named without a place in it.
+        let named = match &a.kind {
+            ast::ExprKind::Path(path) => body.names.all.iter().find(|section| section.text == path[0].text),
+            _ => None,
+        };
+        let (section, written) = (named.map_or(section, |named| &named.text), self.text(level.span));
         let ast::ExprKind::At(before, located, quantity) = &a.kind else {
-            self.error(MorphologyError::SpikePlace { span: a.span, section });
+            self.error(MorphologyError::SpikePlace { span: a.span, section, level: written });
             return None;
         };
         if !before.is_empty() || quantity.len() != 1 || quantity[0].text != "v" {
-            self.error(MorphologyError::SpikePlace { span: a.span, section });
+            self.error(MorphologyError::SpikePlace { span: a.span, section, level: written });
             return None;
         }
         if !s.actions.is_empty() {
@@ -942,7 +964,11 @@ impl<'a> Lowerer<'a> {
         let tree = &morphology.tree;
         let at = tree.sections.iter().position(|s| s.name == located.section.text);
         if at.is_none() {
-            self.unknown_section(&located.section, &tree.sections.iter().map(|s| s.name.as_str()).collect::<Vec<_>>());
+            self.unknown_section(
+                &located.section.text,
+                located.section.span,
+                &tree.sections.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(),
+            );
         }
         let x = self.along(located);
         Some(tree.sections[at?].at(x?))
@@ -1099,7 +1125,7 @@ impl<'a> Lowerer<'a> {
         let tree = &morphology.tree;
         let meant: Vec<bool> = tree.sections.iter().map(|section| is_meant(word, &section.name)).collect();
         if let (false, Some(name)) = (meant.contains(&true), flat.names.get(1)) {
-            self.unknown_section(name, &tree.sections.iter().map(|s| s.name.as_str()).collect::<Vec<_>>());
+            self.unknown_section(word, name.span, &tree.sections.iter().map(|s| s.name.as_str()).collect::<Vec<_>>());
             return None;
         }
         let inside = |e: &u32| tree.is_compartment(*e as usize) && meant[tree.section[*e as usize] as usize];

@@ -122,7 +122,7 @@ impl<'a> Lowerer<'a> {
             let habit = || current_of_channel(scope, prefix, name).or_else(|| weight_called(name, env?));
             near.or_else(|| habit().map(NameHelp::Said))
         };
-        let told = || a_unit(name).or_else(|| where_it_stands(scope.kind, name, env)).map(NameHelp::Said);
+        let told = || a_unit(name).or_else(|| self.where_it_stands(scope, name, env)).map(NameHelp::Said);
         known.map(NameHelp::Said).or_else(near).or_else(told)
     }
 
@@ -134,6 +134,14 @@ impl<'a> Lowerer<'a> {
         let (pool, unit) = self.pools().into_iter().find(|p| p.0 == name)?;
         let unit = unit.map(|u| format!(": {u}")).unwrap_or_default();
         Some(format!("`{pool}` is a pool of a compartment; add `reads {pool}{unit}` to the channel"))
+    }
+
+    /// Which names can stand in a scope, or how a new one is defined there.
+    fn where_it_stands(&self, scope: &Scope<'a>, name: &str, env: Option<&Env>) -> Option<String> {
+        // The first name of a channel and of a synapse is the voltage, which has the place of the block.
+        let block = scope.entries.first().and_then(|e| self.item(scope.file, self.text(e.span)));
+        let is_synapse = block.is_some_and(|item| item.kind.kind() == Kind::Synapse);
+        where_it_stands(scope.kind, if is_synapse { "synapse" } else { "channel" }, name, env)
     }
 
     /// The name that may have been misspelt.
@@ -348,6 +356,8 @@ fn called_elsewhere(scope: &Scope<'_>, name: &str, in_function: bool) -> Option<
     Some(match name {
         "i" if channel => "a channel's current cannot be read inside the channel; `let` names a part of it",
         "V" | "Vm" | "vm" | "V_m" | "v_m" | "voltage" if has("v") => "the voltage is called `v`",
+        "v_post" | "V_post" | "vpost" if channel => "the voltage of the cell behind a synapse is called `v`",
+        "xi" => "white noise is called with brackets: `xi()`",
         "time" | "T" if !in_function => "the time is called `t`, the temperature `celsius`",
         "T" | "temperature" | "temp" | "degC" => "the temperature is called `celsius`",
         "below" | "downwards" | "above" | "upwards" => {
@@ -411,8 +421,8 @@ fn a_unit(name: &str) -> Option<String> {
     ))
 }
 
-/// Which names can stand in a place, or how a new one is defined.
-fn where_it_stands(kind: ScopeKind, name: &str, env: Option<&Env>) -> Option<String> {
+/// Which names can stand in a place, or how a new one is defined; `channel` is what a block like a channel is.
+fn where_it_stands(kind: ScopeKind, channel: &str, name: &str, env: Option<&Env>) -> Option<String> {
     if let Some(env) = env {
         let is = |kind: &ExprKind| env.values().flatten().any(|value| value.kind == *kind);
         let sees = if is(&ExprKind::Dv) {
@@ -442,7 +452,7 @@ fn where_it_stands(kind: ScopeKind, name: &str, env: Option<&Env>) -> Option<Str
         ScopeKind::Constant | ScopeKind::Function | ScopeKind::Drawing => {
             return Some("only numbers, functions and constants can stand here".into());
         }
-        ScopeKind::Channel => "channel",
+        ScopeKind::Channel => channel,
         ScopeKind::Cell | ScopeKind::Spiking => "cell",
         ScopeKind::Network | ScopeKind::PerCell | ScopeKind::PerEdge(_) | ScopeKind::Input => "network",
     };

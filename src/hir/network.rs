@@ -104,7 +104,7 @@ impl<'a> Lowerer<'a> {
         }
         self.warn_magnitudes(&params);
         self.warn_stimuli(&params);
-        self.check_domains(&params);
+        self.check_domains(&params, &unknown);
         let (name, span) = (n.name.text.clone(), n.name.span);
         let network = Network {
             name,

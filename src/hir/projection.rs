@@ -146,12 +146,15 @@ impl<'a> Lowerer<'a> {
         span: Span,
     ) -> Option<()> {
         let is_graded = self.is_graded(via);
-        let sources = if is_graded { Some(Vec::new()) } else { self.event_sources(draft, from) };
+        let synapse = if via.modulating { None } else { self.synapse_of(via, span) };
+        // Whether what comes is spikes is not known if something is wrong with the synapse.
+        let spikes = via.modulating || synapse.is_some();
+        let sources = if is_graded { Some(Vec::new()) } else { self.event_sources(draft, from, spikes) };
         let rule = self.rule(&mut draft.scope, keys, Block::Projection, span);
         if via.modulating {
             return self.modulation(draft, (&sources?, to), via, keys, &rule?, span);
         }
-        let Some(synapse) = self.synapse_of(via, span) else {
+        let Some(synapse) = synapse else {
             self.nothing_known(draft, to, via);
             return None;
         };
@@ -219,9 +222,20 @@ impl<'a> Lowerer<'a> {
     ) -> Option<()> {
         if let Some(delay) = keys.iter().find(|key| key.name.text == "delay") {
             self.error(SynapseError::GradedDelay { span: delay.name.span });
+            [from, to].into_iter().for_each(|end| self.nothing_known(draft, end, via));
             return None;
         }
         self.no_dendrite(keys, via, false)?;
+        if let (Some(graded), None, Some(key)) =
+            (&synapse.item.graded, synapse.item.weight, keys.iter().find(|key| key.name.text == "weight"))
+        {
+            let unit = if graded.sent.ty == Ty::Real(Dim::ONE) { ": nS" } else { "" };
+            let value = super::advice::wrap_sum(self.text(graded.sent.span));
+            let (sum, span) = (&synapse.item.symbols[graded.sum.0 as usize].name, key.name.span);
+            self.error(SynapseError::SumWithoutWeight { synapse: &via.model, sum, value: &value, unit, span });
+            [from, to].into_iter().for_each(|end| self.nothing_known(draft, end, via));
+            return None;
+        }
         let max_pool = self.max_pool(rule)?;
         if max_pool > 1 {
             self.error(SynapseError::PooledGraded { synapse: &via.model, span });
@@ -553,8 +567,8 @@ impl<'a> Lowerer<'a> {
         synapse.sound.then_some(synapse)
     }
 
-    /// The populations whose spikes are sent.
-    fn event_sources(&mut self, draft: &mut NetworkDraft<'a>, path: &'a ast::Path) -> Option<Vec<usize>> {
+    /// The populations whose spikes are sent; `spikes` says whether they must have some.
+    fn event_sources(&mut self, draft: &mut NetworkDraft<'a>, path: &'a ast::Path, spikes: bool) -> Option<Vec<usize>> {
         let mut sources = Vec::new();
         for flat in flatten(path) {
             let place = self.place(&mut draft.scope, &draft.populations, &flat)?;
@@ -567,7 +581,7 @@ impl<'a> Lowerer<'a> {
                 return None;
             }
             let definition = self.lowered_cell(draft.populations[place.population].cell);
-            if definition.item.spike.is_none() && definition.sound {
+            if definition.item.spike.is_none() && definition.sound && spikes {
                 self.error(SynapseError::NoSpikes { cell: &definition.item, span: flat.span });
                 return None;
             }
@@ -757,7 +771,7 @@ impl<'a> Lowerer<'a> {
         };
         match wrong {
             // What a cell reads is not known if something is wrong with it.
-            Some(SynapseError::NoCurrentRead { .. }) if !definition.sound => None,
+            Some(SynapseError::NoCurrentRead { .. }) if !definition.sound || definition.is_unknown("i_syn") => None,
             Some(wrong) => {
                 self.error(wrong);
                 None
@@ -1165,7 +1179,7 @@ fn reads_a_file(e: &ast::Expr) -> bool {
 }
 
 /// Does an expression mention a name?
-fn mentions(e: &ast::Expr, name: &str) -> bool {
+pub(super) fn mentions(e: &ast::Expr, name: &str) -> bool {
     match &e.kind {
         ast::ExprKind::Path(path) => matches!(&path[..], [only] if only.text == name),
         ast::ExprKind::Call(_, args) => args.iter().any(|arg| mentions(&arg.value, name)),

@@ -413,9 +413,17 @@ impl<'a> Lowerer<'a> {
         if let Some(probe) = recorder.probes.iter().position(|probe| flat.names[0].text == probe.name) {
             return self.record_potential(recorder, flat, probe, sampling);
         }
+        if let Some(meant) = self.of_other_edges(recorder, flat) {
+            self.error(RunError::PathOfEdges { meant: &meant, span: flat.span });
+            return;
+        }
         let Some(place) = self.place_within(&mut recorder.scope, recorder.populations, flat) else { return };
         let definition = self.lowered_cell(recorder.populations[place.population].cell);
         let cell = &definition.item;
+        if let (true, Some(sender)) = (flat.at.is_none(), self.sender_of(recorder, &place)) {
+            self.error(RunError::OfTheSender { quantity: &place.rest, sender: &sender, span: flat.span });
+            return;
+        }
         // Of what is no cell nothing is known.
         if definition.is_unknown(&cell.name) {
             return;
@@ -478,6 +486,43 @@ impl<'a> Lowerer<'a> {
         let name = names.join(".");
         let projection = recorder.projections.iter().position(|p| p.name == name)?;
         flat.selections.iter().all(|(at, _)| *at > 1).then(|| (projection, last.text.clone()))
+    }
+
+    /// What a path to edges should be that begins with the two populations, and names the synapse in part or not at all.
+    fn of_other_edges(&self, recorder: &Recorder<'a, '_>, flat: &FlatPath<'a>) -> Option<Vec<String>> {
+        let [from, to, between @ .., last] = &flat.names[..] else { return None };
+        let is_whole = flat.at.is_none() && flat.selections.is_empty();
+        let number = |name: &ast::Name| recorder.populations.iter().position(|p| p.name == name.text);
+        let (from, to) = (number(from)?, number(to)?);
+        let rest: Vec<&str> = flat.names[1..].iter().map(|name| name.text.as_str()).collect();
+        let own = self.lowered_cell(recorder.populations[from].cell);
+        if !is_whole || own.item.find(&rest.join(".")).is_some() {
+            return None;
+        }
+        let between: String = between.iter().map(|name| format!(".{}", name.text)).collect();
+        let has = |p: &&Projection| {
+            let plastic = recorder.populations[p.to].receptors[p.receptor].plastic.as_ref();
+            let is_own = |s: &Symbol| s.name == last.text && matches!(s.kind, SymbolKind::State { .. });
+            plastic.is_some_and(|plastic| {
+                plastic.own.iter().any(is_own) || last.text == "weight" && plastic.changes_weight()
+            })
+        };
+        let between_them = recorder.projections.iter().filter(|p| (p.from, p.to) == (from, to) && !p.modulates);
+        let meant = between_them.filter(|p| p.name.ends_with(&between)).filter(has);
+        let meant: Vec<String> = meant.map(|p| format!("{}.{}", p.name, last.text)).collect();
+        (!meant.is_empty()).then_some(meant)
+    }
+
+    /// The path of what a cell sends, if the path leads to the cell that gets it.
+    fn sender_of(&self, recorder: &Recorder<'a, '_>, place: &Place<'a>) -> Option<String> {
+        let has = |p: &&Population| self.lowered_cell(p.cell).item.find(&place.rest).is_some();
+        let own = &recorder.populations[place.population];
+        if !place.rest.contains(".pre.") || has(&own) {
+            return None;
+        }
+        let senders = recorder.projections.iter().filter(|p| p.to == place.population && p.sent.is_some());
+        let mut senders = senders.map(|p| &recorder.populations[p.from]);
+        senders.find(has).map(|p| format!("{}.{}", p.name, place.rest))
     }
 
     /// What edges have for themselves.

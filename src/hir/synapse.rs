@@ -3,6 +3,7 @@
 //! In come synapses; out go their symbols, what an event adds to which state, and the current.
 //! Never true here: it is known who sends the events, or where the synapse is.
 
+use super::advice::usual_unit;
 use super::calls::Env;
 use super::error::SynapseError;
 use super::graded::Summed;
@@ -10,6 +11,7 @@ use super::items::ItemRef;
 use super::lower::{Definition, Lowerer, finish};
 use super::members::changing;
 use super::plasticity::Resolved;
+use super::projection::mentions;
 use super::scope::{Entry, Role, Scope, ScopeKind};
 use super::{ActionOn, Expr, ExprKind, Plastic, PortKind, Symbol, SymbolId, SymbolKind, Synapse, Ty};
 use crate::source::Span;
@@ -17,6 +19,9 @@ use crate::syntax::ast::{self, AssignOp, BinaryOp, EventOf, SynapseMember, Unary
 use crate::units::Dim;
 use std::rc::Rc;
 use std::sync::Arc;
+
+/// What the weight of an event is mostly called.
+const WEIGHT: &str = "weight";
 
 /// A synapse in the making.
 struct Draft<'a> {
@@ -94,7 +99,7 @@ impl<'a> Lowerer<'a> {
         let (mut symbols, sound, unknown) = finish(scope);
         self.warn_magnitudes(&symbols);
         self.check_params(&symbols);
-        self.check_domains(&symbols);
+        self.check_domains(&symbols, &unknown);
         let actions = actions.unwrap_or_default();
         self.check_limits(&symbols, actions.iter().map(|action| &action.value));
         let is_voltage = |id: SymbolId| symbols[id.0 as usize].kind == SymbolKind::Voltage;
@@ -312,7 +317,25 @@ impl<'a> Lowerer<'a> {
                 return None;
             }
         };
+        if event.weight.is_none() && scope.get(WEIGHT).is_none() && mentions(&action.value, WEIGHT) {
+            if scope.poisoned.insert(WEIGHT.into()) {
+                let head = self.text(event.span).split('{').next().unwrap_or_default().trim();
+                let (unit, span) = (unit_of_weight(ty.dim()), action.value.span);
+                self.error(SynapseError::WeightNotNamed { head, unit: &unit, span });
+            }
+            return None;
+        }
         let value = self.expr_in(scope, "", &action.value, Some(env))?;
+        if let (Some((weight, None)), Ty::Real(got)) = (&event.weight, value.ty)
+            && got != ty.dim()
+            && degree(&value) == Some(1)
+        {
+            if !self.diagnostics.has_error_at(weight.span) {
+                let (unit, span) = (unit_of_weight(ty.dim().over(got)), value.span);
+                self.error(SynapseError::WeightWithoutUnit { weight, unit: &unit, span });
+            }
+            return None;
+        }
         value.visit(&mut |e| {
             if let ExprKind::Symbol(id) = e.kind {
                 scope.entry_mut(id).used = true;
@@ -392,6 +415,11 @@ impl<'a> Lowerer<'a> {
         let added = jumps.chain(shared).find(|(state, _)| state.0 as usize == v).map(|(_, span)| span);
         read.or(added)
     }
+}
+
+/// How the unit of a weight of a dimension stands behind its name.
+fn unit_of_weight(dim: Dim) -> String {
+    if dim.is_one() { String::new() } else { format!(": {}", usual_unit(dim)) }
 }
 
 /// A `sum` line with what its names have become, if it is sound.

@@ -379,6 +379,10 @@ impl<'t> Complaint<'_, 't> {
             Some(_) if (text, block) == ("connect", Block::Cell) => {
                 diagnostic.help("a section says where it begins: `section dend { from soma(1); ... }`")
             }
+            Some(_) if (text, block) == ("let", Block::Network) => {
+                let name = self.text(index + 1);
+                diagnostic.help(format!("a value of a network is a parameter: `param {name} = ...`"))
+            }
             Some(home) => diagnostic.help(format!("`{text}` belongs to a {}", home.noun())),
             None => match nearest(text, block.keywords().iter().copied()) {
                 Some(word) => diagnostic.did_you_mean(text, word),

@@ -41,6 +41,20 @@ const ROWS: &[(&str, &[&str])] = &[
     ("m7: a spike that nothing resets", &["reset_stays_above_threshold"]),
     ("m8: a rate at its own 0/0", &["rate_without_limit_at_v_init"]),
     ("m9: other languages", &["looks_like_nmodl", "looks_like_brian", "looks_like_neuroml", "looks_like_hoc"]),
+    ("m10: help that gave wrong numbers", &[
+        "weight_drawn_without_unit", "event_weight_without_unit", "clamp_through_a_conductance", "capacitance_without_area", "v_post_in_a_synapse",
+        "int_of_a_number", "spike_level_of_a_section",
+    ]),
+    ("m11: what is written and does nothing", &["input_that_nothing_reads", "input_of_a_cell_that_reads_none", "gate_instantaneous_with_q10"]),
+    ("m12: second messages that were false", &[
+        "voltage_equation_with_a_draw", "capacitance_of_another_name", "graded_sum_added_to", "graded_delay_recorded",
+    ]),
+    ("m13: help that did not work", &[
+        "white_noise_without_brackets", "clip_for_clamp", "pow_for_a_power", "event_weight_not_named", "graded_sum_without_weight",
+        "section_with_a_number_it_has_not", "channel_reads_a_let", "record_of_the_sender", "record_edges_without_synapse", "record_edges_without_place",
+        "let_in_a_network", "celsius_in_degrees", "record_of_what_comes_in", "spike_resets_a_time", "unknown_name_in_a_synapse",
+    ]),
+    ("m14: a time step that the file has wrong", &["duration_no_whole_steps"]),
     ("p1: clamps, trains, staircases", &["protocols.rs::a_clamp_holds_what_it_says_and_tells_its_current", "protocols.rs::trains_and_staircases_are_on_when_they_say"]),
     ("p2: nernst and ghk", &["protocols.rs::ions_follow_nernst_and_goldman"]),
     ("p3: noise scaled with the step", &["protocols.rs::white_noise_is_the_same_at_every_time_step"]),
@@ -95,6 +109,15 @@ fn says(arguments: &[&str], code: i32) -> String {
     let done = neuroc(&here, arguments);
     assert_eq!(done.code, code, "{arguments:?}: {}", done.err);
     format!("{}{}", done.out, done.err)
+}
+
+#[test]
+fn m14_a_time_step_of_the_file_is_the_models_fault() {
+    let here = folder(&[("m.neuro", &AXON.replace("dt = 0.01 ms", "dt = 0.3 ms"))]);
+    let done = neuroc(&here, &["check", "m.neuro"]);
+    assert_eq!(done.code, 1, "{}", done.err);
+    assert!(done.err.contains("m.neuro:10:") && done.err.contains("is not a multiple of dt"), "{}", done.err);
+    says(&["run", "m.neuro", "--engine", "interp", "--dt", "0.3ms", "-o", "o.npz"], 2);
 }
 
 #[test]

@@ -11,8 +11,14 @@ use crate::units::Dim;
 
 /// What is wrong with a call.
 pub(in crate::hir) enum CallError<'e> {
-    /// No function has the name; the first argument as it is written.
-    Unknown { name: &'e Name, argument: Option<&'e str>, compartment: bool, known: &'e [String], modules: &'e [String] },
+    /// No function has the name; the first two arguments as they are written.
+    Unknown {
+        name: &'e Name,
+        arguments: [Option<&'e str>; 2],
+        compartment: bool,
+        known: &'e [String],
+        modules: &'e [String],
+    },
     /// The arguments are not those of the function.
     Arguments { signature: &'e Signature<'e>, wrong: Wrong<'e>, span: Span },
     /// The function cannot stand here.
@@ -51,8 +57,8 @@ impl From<CallError<'_>> for Diagnostic {
     fn from(error: CallError<'_>) -> Diagnostic {
         use CallError as E;
         match error {
-            E::Unknown { name, argument, compartment, known, modules } => {
-                unknown(name, argument, compartment, known, modules)
+            E::Unknown { name, arguments, compartment, known, modules } => {
+                unknown(name, arguments, compartment, known, modules)
             }
             E::Arguments { signature, wrong, span } => arguments(signature, &wrong, span),
             E::NotHere { function, place, span } => {
@@ -79,7 +85,13 @@ impl From<CallError<'_>> for Diagnostic {
     }
 }
 
-fn unknown(name: &Name, argument: Option<&str>, compartment: bool, known: &[String], modules: &[String]) -> Diagnostic {
+fn unknown(
+    name: &Name,
+    arguments: [Option<&str>; 2],
+    compartment: bool,
+    known: &[String],
+    modules: &[String],
+) -> Diagnostic {
     let name_text = &name.text;
     let message = format!("there is no function `{name_text}`");
     let d = Diagnostic::new(Code::UnknownFunction, name.span, message, "not a function");
@@ -87,7 +99,10 @@ fn unknown(name: &Name, argument: Option<&str>, compartment: bool, known: &[Stri
         let line = format!("use {module}.{{{name_text}}}");
         return d.help(format!("the standard library has it: `{line}`")).fix_by_use([line]);
     }
-    if let Some(help) = elsewhere(name_text, argument) {
+    if name_text == "clip" {
+        return d.did_you_mean(name_text, "clamp");
+    }
+    if let Some(help) = elsewhere(name_text, arguments) {
         return d.help(help);
     }
     if compartment {
@@ -100,11 +115,12 @@ fn unknown(name: &Name, argument: Option<&str>, compartment: bool, known: &[Stri
 }
 
 /// What is written here instead of a function of another language.
-fn elsewhere(name: &str, arg: Option<&str>) -> Option<String> {
-    let arg = arg.filter(|a| a.len() < 30 && !a.contains('\n')).unwrap_or("x");
+fn elsewhere(name: &str, [first, second]: [Option<&str>; 2]) -> Option<String> {
+    let is_short = |a: &&str| a.len() < 30 && !a.contains('\n');
+    let (arg, second) = (first.filter(is_short).unwrap_or("x"), second.filter(is_short));
     Some(match name {
         "log" => format!("write `ln({arg})` for the natural and `log10({arg})` for the decimal logarithm"),
-        "pow" | "power" => format!("write `{arg} ^ y`"),
+        "pow" | "power" => format!("write `{} ^ {}`", wrap(arg), second.map_or("y".into(), wrap)),
         "fabs" => format!("write `abs({arg})`"),
         "sqr" | "square" => format!("write `{}^2`", wrap(arg)),
         "exprel" | "vtrap" | "efun" | "linoid" => {
@@ -117,7 +133,10 @@ fn elsewhere(name: &str, arg: Option<&str>) -> Option<String> {
         "rand" | "random" | "randn" | "gauss" | "gaussian" => {
             "draws are written `uniform(low, high)`, `normal(mean, sd)`, `exponential(mean)`, `lognormal(mean, sd)` and `gamma(shape, scale)`".into()
         }
-        "int" | "round" => format!("write `floor({arg} + 0.5)`"),
+        "round" => format!("write `floor({arg} + 0.5)`"),
+        "int" | "trunc" | "fix" => {
+            format!("`{name}` cuts towards 0: write `floor({arg})` where that is not negative, `ceil({arg})` where it is")
+        }
         "where" | "ifelse" => "write `if condition then a else b`".into(),
         "sigmoid" | "boltzmann" | "logistic" => "write `1 / (1 + exp(-(v - mid) / slope))`, or use `sigmoid_rate`".into(),
         _ => return None,

@@ -66,7 +66,8 @@ fn unknown_unit(name: &Name) -> Diagnostic {
     let message = format!("there is no unit `{}`", name.text);
     let d = Diagnostic::new(Code::UnknownUnit, name.span, message, "not a unit");
     if let "deg" | "degree" | "degrees" | "rad" = &name.text[..] {
-        return d.help("angles are pure numbers, in radians: 90 degrees are `pi / 2`");
+        let d = d.help("angles are pure numbers, in radians: 90 degrees are `pi / 2`");
+        return if name.text == "rad" { d } else { d.help("temperatures are in `degC`: `6.3 degC`") };
     }
     match name.text.trim_end_matches('s') {
         "min" | "minute" => return d.help("a minute is `60 s`"),

@@ -22,6 +22,8 @@ pub(in crate::hir) enum GateError<'e> {
     TimeConstant { tau: &'e Name },
     /// It follows at once, and has an initial value.
     InitialValue { gate: &'e Name, init: &'e Name },
+    /// It follows at once, and has a factor of its rates.
+    Q10Instantaneous { gate: &'e Name, span: Span },
 }
 
 impl From<GateError<'_>> for Diagnostic {
@@ -58,6 +60,11 @@ impl From<GateError<'_>> for Diagnostic {
                 let message = format!("gate `{}` is instantaneous and has no initial value", gate.text);
                 Diagnostic::new(Code::IncompleteGate, init.span, message, "it always equals `inf`")
                     .help("remove `init`, or the word `instantaneous`")
+            }
+            E::Q10Instantaneous { gate, span } => {
+                let message = format!("gate `{}` is instantaneous and has no rates that `q10` makes faster", gate.text);
+                Diagnostic::new(Code::IncompleteGate, span, message, "it always equals `inf`")
+                    .help("remove `q10`, or the word `instantaneous`")
             }
         }
     }

@@ -10,8 +10,15 @@ use crate::syntax::ast::Name;
 pub(in crate::hir) enum InsertError<'e> {
     /// The compartment has something of its name.
     Twice { path: &'e str, channel: &'e Name, own: &'e Name, first: Option<Span> },
-    /// The compartment lacks a pool that the channel reads.
-    NoPool { channel: &'e Name, read: &'e Symbol, compartment: &'e str, other: Option<&'e str>, span: Span },
+    /// The compartment lacks a pool that the channel reads: what it has of that name, where and of which word, and another pool of it.
+    NoPool {
+        channel: &'e Name,
+        read: &'e Symbol,
+        compartment: &'e str,
+        own: Option<(Span, &'static str)>,
+        other: Option<&'e str>,
+        span: Span,
+    },
     /// The pool is not what the channel reads.
     OtherPool { channel: &'e Name, read: &'e Symbol, pool: (Ty, Span), span: Span },
     /// The channel has no such parameter.
@@ -31,7 +38,10 @@ impl From<InsertError<'_>> for Diagnostic {
                 };
                 d.help(format!("give this one a name of its own: `insert {} as {}2`", channel.text, own.text))
             }
-            E::NoPool { channel, read, compartment, other, span } => no_pool(channel, read, compartment, other, span),
+            E::NoPool { channel, read, compartment, own, other, span } => {
+                let instead = (own, other);
+                no_pool(channel, read, compartment, instead, span)
+            }
             E::OtherPool { channel, read, pool: (ty, at), span } => other_pool(channel, read, ty, at, span),
             E::UnknownParameter { channel, argument, known } => {
                 let message = format!("channel `{}` has no parameter `{}`", channel.text, argument.text);
@@ -42,12 +52,23 @@ impl From<InsertError<'_>> for Diagnostic {
     }
 }
 
-fn no_pool(channel: &Name, read: &Symbol, compartment: &str, other: Option<&str>, span: Span) -> Diagnostic {
+fn no_pool(
+    channel: &Name,
+    read: &Symbol,
+    compartment: &str,
+    (own, other): (Option<(Span, &str)>, Option<&str>),
+    span: Span,
+) -> Diagnostic {
     let (pool, dim) = (&read.name, read.ty.dim());
     let message = format!("channel `{}` reads `{pool}`, which `{compartment}` lacks", channel.text);
     let unit = if dim.is_one() { String::new() } else { format!(": {}", dim.display_unit().name) };
     let d = Diagnostic::new(Code::MissingPool, span, message, format!("needs a pool `{pool}`"));
     let d = d.see(read.span, "read here");
+    if let Some((at, word)) = own {
+        return d.see(at, format!("this is a `{word}`, and a channel reads pools")).help(format!(
+            "make it a pool, `pool {pool}{unit} {{ init = ...; {pool}' = ... }}`, or a parameter of the channel: `param {pool} = ...`"
+        ));
+    }
     if let Some(other) = other {
         return d.help(format!("`{compartment}` has a pool `{other}`: write `reads {other}{unit}` in the channel"));
     }

@@ -129,12 +129,19 @@ fn instead_of_a_state(role: Role, name: &str) -> (&'static str, String) {
 fn no_equation(state: &Entry<'_>) -> Diagnostic {
     let message = format!("state `{}` has no equation", state.name);
     let short = state.short_name();
-    let zero = match state.ty {
-        Some(Ty::Real(dim)) if !dim.is_one() => format!("0 {}", dim.over(Dim::TIME).display_unit().name),
-        _ => "0 /ms".to_string(),
-    };
+    let zero = no_change(state.ty);
     Diagnostic::new(Code::MissingEquation, state.span, message, "it would never change")
         .help(format!("write `{short}' = ...`; if only spikes change it, write `{short}' = {zero}`"))
+}
+
+/// The rate of something of a type that does not change.
+pub(super) fn no_change(ty: Option<Ty>) -> String {
+    match ty {
+        // A time per time.
+        Some(Ty::Real(Dim::TIME)) => "0".to_string(),
+        Some(Ty::Real(dim)) => format!("0 {}", dim.over(Dim::TIME).display_unit().name),
+        Some(Ty::Bool) | None => "0 /ms".to_string(),
+    }
 }
 
 fn unused(member: &Entry<'_>, block: &str) -> Diagnostic {
@@ -142,8 +149,9 @@ fn unused(member: &Entry<'_>, block: &str) -> Diagnostic {
     let (kind, help) = match member.role {
         Role::Param => ("parameter", format!("remove it, or use `{short}` in an expression")),
         Role::Pool => ("pool", format!("remove `reads {short}`")),
+        Role::Port(_) => ("input", format!("remove it, or use `{short}` in an equation: what drives it does nothing")),
         Role::State(StateKind::Gate) => ("gate", format!("use `{short}` in the `current` line, or remove it")),
-        Role::Let | Role::State { .. } | Role::Port(_) | Role::Voltage => {
+        Role::Let | Role::State { .. } | Role::Voltage => {
             ("named expression", format!("remove it, or use `{short}` in an expression"))
         }
     };

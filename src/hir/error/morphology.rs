@@ -40,8 +40,8 @@ pub(in crate::hir) enum MorphologyError<'e> {
     Twice { what: &'e str, again: Span, first: Span },
     /// Only the diameter changes along a section.
     NoTaper { key: &'e Name, span: Span },
-    /// There is no such section.
-    UnknownSection { name: &'e Name, known: &'e [&'e str], counted: usize },
+    /// There is no such section: how many have its name with a number, or whether there is one without.
+    UnknownSection { written: &'e str, known: &'e [&'e str], counted: usize, alone: bool, span: Span },
     /// Two sections begin nowhere.
     TwoRoots { second: &'e Name, first: &'e Name },
     /// Sections begin at each other.
@@ -76,7 +76,7 @@ pub(in crate::hir) enum MorphologyError<'e> {
     /// A synapse without a current sits on a cell with sections.
     NoCurrent { span: Span },
     /// A spike rule does not look at the voltage of a place.
-    SpikePlace { span: Span, section: &'e str },
+    SpikePlace { span: Span, section: &'e str, level: &'e str },
 }
 
 impl From<MorphologyError<'_>> for Diagnostic {
@@ -155,12 +155,13 @@ impl From<MorphologyError<'_>> for Diagnostic {
                 let message = format!("`{}` is one number", key.text);
                 Diagnostic::new(Code::BadMorphology, span, message, "only the diameter changes along a section")
             }
-            E::UnknownSection { name, known, counted } => {
-                let message = format!("the cell has no section `{}`", name.text);
-                let d = Diagnostic::new(Code::BadMorphology, name.span, message, "no such section");
-                let word = name.text.split('[').next().unwrap_or(&name.text);
+            E::UnknownSection { written, known, counted, alone, span } => {
+                let message = format!("the cell has no section `{written}`");
+                let d = Diagnostic::new(Code::BadMorphology, span, message, "no such section");
+                let word = written.split('[').next().unwrap_or(written);
                 match counted {
-                    0 => instead(d, &name.text, known),
+                    0 if alone => d.help(format!("there is one `{word}`, without a number: write `{word}`")),
+                    0 => instead(d, written, known),
                     1 => d.help(format!("it has one: `{word}[0]`")),
                     n => d.help(format!("it has {n}: `{word}[0]` to `{word}[{}]`", n - 1)),
                 }
@@ -270,10 +271,10 @@ impl From<MorphologyError<'_>> for Diagnostic {
                 Diagnostic::new(Code::BadTarget, span, message, "the synapse has none")
                     .help("events that add to a potential have no compartment to charge; give the synapse a `current`")
             }
-            E::SpikePlace { span, section } => {
+            E::SpikePlace { span, section, level } => {
                 let message = "a cell with sections spikes when the voltage of a place crosses a level";
                 Diagnostic::new(Code::BadSpike, span, message, "not the voltage of a place")
-                    .help(format!("write `spike when {section}(0.5).v crosses -10 mV`"))
+                    .help(format!("write `spike when {section}(0.5).v crosses {level}`"))
             }
         }
     }

@@ -32,6 +32,8 @@ pub(in crate::hir) enum NetworkError<'e> {
     NoVoltage { clamp: &'e Name, span: Span },
     /// An initial value of a state that is held.
     HeldFromTheStart { clamp: &'e str, init: Span, held: Span },
+    /// An input is the current of a cell that does not read it.
+    CurrentNotRead { input: &'e Name, cell: &'e str, span: Span },
     /// Cells are chosen behind two names of a path.
     ChosenTwice { again: Span, first: Span },
     /// Two clamps hold one state.
@@ -91,6 +93,12 @@ impl From<NetworkError<'_>> for Diagnostic {
                 let message = "this initial value has no effect";
                 Diagnostic::new(Code::NoEffect, init, message, format!("`{clamp}` holds the state from the start"))
                     .see(held, "held here")
+            }
+            E::CurrentNotRead { input, cell, span } => {
+                let message = format!("`{}` does nothing to cell `{cell}`", input.text);
+                Diagnostic::new(Code::NoEffect, span, message, "the cell does not read `i_syn`").help(
+                    "`i_syn` is the sum of all currents out of a point neuron, and those of inputs flow in: `v' = (-g_l * (v - e_l) - i_syn) / c`",
+                )
             }
             E::ChosenTwice { again, first } => {
                 Diagnostic::new(Code::BadTarget, again, "the cells of a path are chosen once", "chosen again")

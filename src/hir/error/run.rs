@@ -55,6 +55,10 @@ pub(in crate::hir) enum RunError<'e> {
     RecordedTwice { quantity: &'e str, again: Span, first: Span },
     /// The edges of a projection have nothing of this name.
     NotOfEdges { edges: &'e str, name: &'e str, known: &'e [&'e str], span: Span },
+    /// Edges are named without their synapse, or without its place: what may be meant.
+    PathOfEdges { meant: &'e [String], span: Span },
+    /// What a cell sends is looked for in the cell that gets it.
+    OfTheSender { quantity: &'e str, sender: &'e str, span: Span },
     /// Spikes are to be recorded of a part of a population.
     SpikesOfPart { population: &'e str, span: Span },
     /// Something is recorded around the spikes of a part of cells.
@@ -196,6 +200,16 @@ impl From<RunError<'_>> for Diagnostic {
                     ),
                     known => instead(d, name, known),
                 }
+            }
+            E::PathOfEdges { meant, span } => {
+                let message = "what synapses have for themselves is named by the two populations and the synapse";
+                let listed: Vec<String> = meant.iter().map(|path| format!("`{path}`")).collect();
+                Diagnostic::new(Code::BadTarget, span, message, "not the whole name of a synapse")
+                    .help(format!("write {}", listed.join(" or ")))
+            }
+            E::OfTheSender { quantity, sender, span } => {
+                let message = format!("`{quantity}` is of the cells before the synapse");
+                Diagnostic::new(Code::BadTarget, span, message, "these are behind it").help(format!("write `{sender}`"))
             }
             E::SpikesOfPart { population, span } => {
                 let message = "spikes are recorded of whole populations";

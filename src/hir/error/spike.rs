@@ -1,11 +1,11 @@
 //! What can be wrong with a spike rule.
 
+use super::member::no_change;
 use crate::diag::{Code, Diagnostic, nearest};
+use crate::hir::Expr;
 use crate::hir::scope::{Role, Scope};
-use crate::hir::{Expr, Ty};
 use crate::source::Span;
 use crate::syntax::ast::Name;
-use crate::units::Dim;
 
 /// What is wrong with a spike rule.
 pub(in crate::hir) enum SpikeError<'e> {
@@ -65,11 +65,8 @@ fn not_a_state(name: &Name, cell: &Scope<'_>) -> Diagnostic {
     let d = Diagnostic::new(Code::BadSpike, name.span, message, "not a state of this cell");
     let found = cell.get(&name.text).map(|id| cell.entry(id));
     if let Some(param) = found.filter(|e| e.role == Role::Param) {
-        let rate = match param.ty {
-            Some(Ty::Real(dim)) => dim.over(Dim::TIME).display_unit().name,
-            Some(Ty::Bool) | None => "/ms".to_string(),
-        };
-        return d.help(format!("make it a state: `state {0} = ...` with `{0}' = 0 {rate}`", name.text));
+        let rate = no_change(param.ty);
+        return d.help(format!("make it a state: `state {0} = ...` with `{0}' = {rate}`", name.text));
     }
     if name.text == "refractory" {
         return d.help("write `refractory 2 ms`, without a `=`");

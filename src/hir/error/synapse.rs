@@ -49,6 +49,10 @@ pub(in crate::hir) enum SynapseError<'e> {
     SharedRemembers { synapse: &'e Name, span: Span },
     /// An event adds to what is no state.
     NotAState { name: &'e Name, synapse: &'e Scope<'e>, weight: Option<&'e str> },
+    /// An event reads a weight that it does not have: how the event begins, and the unit that the weight needs.
+    WeightNotNamed { head: &'e str, unit: &'e str, span: Span },
+    /// A weight is a pure number, and what is added is none.
+    WeightWithoutUnit { weight: &'e Name, unit: &'e str, span: Span },
     /// What an event adds depends on what changes.
     EventReads { what: &'e str, span: Span },
     /// What an event adds is not proportional to the weight.
@@ -83,6 +87,8 @@ pub(in crate::hir) enum SynapseError<'e> {
     Lacks { key: &'static str, example: String, span: Span },
     /// The events of this synapse have no weight.
     NoWeight { synapse: &'e Name, span: Span },
+    /// The sum of this graded synapse has no weight: its name, and what it is of as it is written.
+    SumWithoutWeight { synapse: &'e Name, sum: &'e str, value: &'e str, unit: &'e str, span: Span },
     /// A weight or a delay depends on a cell's number or a file.
     NotOfAnEdge { what: &'e str, span: Span },
     /// One of two populations does not say how far its cells are from each other.
@@ -271,6 +277,19 @@ impl From<SynapseError<'_>> for Diagnostic {
                     None => instead(d, &name.text, &states),
                 }
             }
+            E::WeightNotNamed { head, unit, span } => {
+                let message = "this event has no `weight`";
+                Diagnostic::new(Code::UnknownName, span, message, "a weight is not known here")
+                    .help(format!("give the event its weight, with its unit: `{head}(weight{unit})`"))
+            }
+            E::WeightWithoutUnit { weight, unit, span } => {
+                let name = &weight.text;
+                let message = format!("`{name}` needs a unit");
+                Diagnostic::new(Code::MissingUnit, weight.span, message, "a pure number as it stands")
+                    .see(span, "this needs more than a number")
+                    .help(format!("write the unit behind it: `{name}{unit}`"))
+                    .fix(weight.span, name, format!("{name}{unit}"))
+            }
             E::EventReads { what, span } => {
                 let message = format!("what an event adds depends on `{what}`");
                 Diagnostic::new(Code::BadEvent, span, message, "this changes while the model runs")
@@ -364,6 +383,11 @@ impl From<SynapseError<'_>> for Diagnostic {
                 let message = format!("the events of synapse `{}` carry no weight", synapse.text);
                 Diagnostic::new(Code::UnknownKey, span, message, "nothing reads it")
                     .help("declare it in the synapse: `on event(weight: nS) { g += weight }`")
+            }
+            E::SumWithoutWeight { synapse, sum, value, unit, span } => {
+                let message = format!("the sum of synapse `{}` has no weight", synapse.text);
+                Diagnostic::new(Code::UnknownKey, span, message, "nothing reads it")
+                    .help(format!("declare it in the synapse: `sum {sum}(weight{unit}) = weight * {value}`"))
             }
             E::NotOfAnEdge { what, span } => {
                 let message = format!("{what} is of an edge, not of a cell");

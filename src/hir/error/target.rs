@@ -87,9 +87,16 @@ impl<'e> BadTarget<'e> {
             format!("`{}` is a population; which {what} of it?", self.place.names[0].text)
         } else if self.is_compartment() {
             format!("`{rest}` is a compartment; which {what} of it?")
+        } else if self.is_port() {
+            format!("`{rest}` of cell `{}` cannot be recorded", self.cell.name)
         } else {
             format!("cell `{}` has no {what} `{rest}`", self.cell.name)
         }
+    }
+
+    /// Is it what comes from outside, where something is to be recorded?
+    fn is_port(&self) -> bool {
+        self.wanted == Wanted::Quantity && matches!(self.found(), Some(SymbolKind::Port(_)))
     }
 
     fn label(&self) -> &'static str {
@@ -97,7 +104,7 @@ impl<'e> BadTarget<'e> {
             Some(SymbolKind::Param(_)) => "this is a parameter",
             Some(SymbolKind::Let(_)) => "this is a named expression",
             Some(SymbolKind::State { .. }) => "this is a state",
-            Some(SymbolKind::Port(_)) => "this is an input port",
+            Some(SymbolKind::Port(_)) => "this comes from outside",
             Some(SymbolKind::Voltage | SymbolKind::Pool) => "this is a channel's own",
             None if self.is_compartment() => "a compartment",
             None if self.place.rest.is_empty() => "a population",
@@ -110,6 +117,10 @@ impl<'e> BadTarget<'e> {
         let (population, rest) = (&self.place.names[0].text, self.place.rest.as_str());
         if let Some((kind, word)) = self.other_setter() {
             return d.help(format!("the {kind} is set with `{word} {population}.{rest} = ...`"));
+        }
+        if self.is_port() {
+            let d = d.note("what is recorded are states, parameters and what `let` names");
+            return d.help(format!("give it a name in the cell and record that: `let {rest}_in = {rest}`"));
         }
         if let Some(help) = self.section() {
             return d.help(help);
