@@ -28,6 +28,7 @@ mod tests;
 mod time;
 mod trap;
 pub mod trials;
+mod ways;
 
 pub use along::Along;
 pub use backward::{Backward, Gradient, turn_edges};
