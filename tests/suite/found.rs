@@ -656,3 +656,19 @@ fn correlations_and_spectra_are_drawn() {
     }
     assert_eq!(neuroc(&here, &["plot", "o.npz", "--kind", "spectrum", "--bin", "900ms", "-o", "o.svg"]).code, 2);
 }
+
+/// What is timed for `bench` are edges among the cells of one space, and populations have several sizes.
+#[test]
+fn bench_takes_populations_of_different_sizes() {
+    let here = folder(&[(
+        "m.neuro",
+        "cell P { state v: mV = -62 mV; v' = (-(v + 62 mV) * 5 nS - i_syn) / 100 pF }
+        junction Lin { param g = 0.8 nS; current i = g * dv }
+        network main { population w: P[2]; population x: P[3]; connect w -- x via Lin { rule = all_to_all } }
+        run { duration = 40 ms; dt = 0.1 ms; record x.v every 1 ms }",
+    )]);
+    let cache = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("kernels").display().to_string();
+    let done =
+        neuroc(&here, &["bench", "m.neuro", "--steps", "40", "--repeat", "1", "--threads", "1", "--cache", &cache]);
+    assert_eq!(done.code, 0, "{}", done.err);
+}
