@@ -672,3 +672,23 @@ fn bench_takes_populations_of_different_sizes() {
         neuroc(&here, &["bench", "m.neuro", "--steps", "40", "--repeat", "1", "--threads", "1", "--cache", &cache]);
     assert_eq!(done.code, 0, "{}", done.err);
 }
+
+/// What every synapse has for itself is solved from one event to the next.
+#[test]
+fn a_step_is_not_too_long_for_what_synapses_remember() {
+    let here = folder(&[(
+        "m.neuro",
+        "use std.cells.generators.Poisson
+        use std.cells.lif.Lif
+        use std.plasticity.TsodyksMarkram
+        network main {
+            population a: Poisson; population b: Lif; param a.rate = 20 Hz
+            connect a -> b via TsodyksMarkram(tau_facil = 0.01 ms) { rule = all_to_all; weight = 1 nS; delay = 1 ms }
+        }
+        run { duration = 10 ms; dt = 0.1 ms; record b.v }",
+    )]);
+    let done = neuroc(&here, &["check", "m.neuro"]);
+    assert!(done.code == 0 && !done.err.contains("NU0406"), "{}", done.err);
+    let done = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"]);
+    assert!(done.code == 0 && !done.err.contains("NU0406"), "{}", done.err);
+}
