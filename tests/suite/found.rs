@@ -673,6 +673,26 @@ fn bench_takes_populations_of_different_sizes() {
     assert_eq!(done.code, 0, "{}", done.err);
 }
 
+/// One spike that a method misses is little time, but no small thing.
+#[test]
+fn verify_tells_a_spike_that_a_long_step_misses() {
+    let here = folder(&[(
+        "m.neuro",
+        "use std.cells.squid.SquidAxon
+        network main {
+            population squid: SquidAxon
+            input volley: 400 uA/cm2 * exp(-((t - 405.22 ms) / 0.1 ms)^2) -> squid.soma
+        }
+        run { duration = 1 s; dt = 2 ms; celsius = 6.3 degC; record spikes of squid }",
+    )]);
+    let cache = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("kernels").display().to_string();
+    let done = neuroc(&here, &["verify", "m.neuro", "--other", "adaptive", "--cache", &cache]);
+    assert_eq!(done.code, 1, "{}{}", done.out, done.err);
+    let said = "SPIKES ARE MISSING: exp_euler has 0 spikes of `squid` and adaptive has 1, from 405";
+    assert!(done.out.contains(said) && done.out.contains("exp_euler misses something"), "{}", done.out);
+    assert!(done.err.contains("one method has spikes that the other one lacks"), "{}", done.err);
+}
+
 /// What every synapse has for itself is solved from one event to the next.
 #[test]
 fn a_step_is_not_too_long_for_what_synapses_remember() {
