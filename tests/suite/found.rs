@@ -712,3 +712,20 @@ fn a_step_is_not_too_long_for_what_synapses_remember() {
     let done = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"]);
     assert!(done.code == 0 && !done.err.contains("NU0406"), "{}", done.err);
 }
+
+/// Defaults are told as the model has them.
+#[test]
+fn a_crate_tells_its_defaults_as_they_were_written() {
+    let here = folder(&[(
+        "m.neuro",
+        "cell P { param g = 0.8 nS; param c = 0.3 pF; state v: mV = -62 mV; v' = -(v + 62 mV) * g / c }
+        network main { population w: P[2] }
+        run { duration = 1 ms; dt = 0.1 ms; record w.v }",
+    )]);
+    let done = neuroc(&here, &["build", "m.neuro", "-o", "made"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let readme = fs::read_to_string(here.path().join("made/README.md")).unwrap();
+    for row in ["| nS | 0.8 |", "| pF | 0.3 |"] {
+        assert!(readme.contains(row), "no `{row}` in {readme}");
+    }
+}
