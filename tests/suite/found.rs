@@ -673,6 +673,35 @@ fn bench_takes_populations_of_different_sizes() {
     assert_eq!(done.code, 0, "{}", done.err);
 }
 
+#[test]
+fn a_sweep_over_seeds_has_one_number_of_recorded_edges() {
+    let model = |rule: &str| {
+        format!(
+            "use std.cells.generators.Poisson
+            use std.cells.lif.Lif
+            use std.plasticity.Stdp
+            network main {{
+                population s: Poisson[6]; population c: Lif[4]; param s.rate = 200 Hz
+                connect s -> c via Stdp(w_max = 2 nS) {{ rule = {rule}; weight = 1 nS; delay = 0.1 ms }}
+            }}
+            run {{ duration = 1 ms; dt = 0.1 ms; record s.c.Stdp.weight; sweep seed = 1 .. 5 in 5 steps }}"
+        )
+    };
+    let run = ["run", "m.neuro", "--engine", "interp", "-o", "o.npz"];
+    let here = folder(&[("m.neuro", &model("probability(p = 0.4)"))]);
+    let done = neuroc(&here, &run);
+    assert_eq!(done.code, 1, "{}", done.err);
+    for part in
+        ["`s.c.Stdp.weight` is recorded of ", "in the run with seed = ", "edges are drawn anew", "`fixed_in_degree`"]
+    {
+        assert!(done.err.contains(part), "no `{part}` in {}", done.err);
+    }
+    assert!(!here.path().join("o.npz").exists() && !done.err.contains("contradict"), "{}", done.err);
+    fs::write(here.path().join("m.neuro"), model("fixed_in_degree(n = 3)")).unwrap();
+    let done = neuroc(&here, &run);
+    assert_eq!(done.code, 0, "{}", done.err);
+}
+
 /// One spike that a method misses is little time, but no small thing.
 #[test]
 fn verify_tells_a_spike_that_a_long_step_misses() {
@@ -691,6 +720,18 @@ fn verify_tells_a_spike_that_a_long_step_misses() {
     let said = "SPIKES ARE MISSING: exp_euler has 0 spikes of `squid` and adaptive has 1, from 405";
     assert!(done.out.contains(said) && done.out.contains("exp_euler misses something"), "{}", done.out);
     assert!(done.err.contains("one method has spikes that the other one lacks"), "{}", done.err);
+}
+
+#[test]
+fn info_counts_the_edges_of_a_file() {
+    let edges = "source,target\n0,1\n1,2\n2,3\n3,4\n4,5\n5,6\n6,7\n7,8\n8,9\n9,10\n10,11\n11,0\n";
+    let model = "cell P { state v: mV = -62 mV; v' = (-(v + 62 mV) * 5 nS - i_syn) / 100 pF }
+        junction Lin { param g = 0.8 nS; current i = g * dv }
+        network main { population w: P[12]; connect w -- w via Lin { rule = edges(\"e.csv\") } }
+        run { duration = 1 ms; dt = 0.1 ms; record w.v }";
+    let here = folder(&[("m.neuro", model), ("e.csv", edges)]);
+    let done = neuroc(&here, &["info", "m.neuro"]);
+    assert!(done.code == 0 && done.out.lines().any(|line| line == "24 connections"), "{}{}", done.out, done.err);
 }
 
 /// What every synapse has for itself is solved from one event to the next.
