@@ -65,9 +65,11 @@ fn told(checked: &Checked, options: &CompileOptions) -> Result<String, Vec<Diagn
             states(&mut out, flat, &constants, at, cell);
         }
     }
-    let edges = simulate::expected_edges(flat, extent);
-    if edges > 0.0 {
-        let _ = writeln!(out, "about {edges:.0} connections");
+    let (connections, exact) = simulate::connections(flat, extent);
+    if connections > 0.0 {
+        let about = if exact { "" } else { "about " };
+        let noun = if connections == 1.0 { "connection" } else { "connections" };
+        let _ = writeln!(out, "{about}{connections:.0} {noun}");
     }
     let Grid { dt, steps } = extent.grid;
     let duration = simulate::moment(steps, dt);

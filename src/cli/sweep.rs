@@ -14,7 +14,7 @@ use crate::hir;
 use crate::ode::{self, Design};
 use crate::passes::Backend;
 use crate::results::{FileFormat, SweepWriter, SweptAxis, sweep_bytes};
-use crate::simulate::{Ending, RunError, RunOptions, Watcher};
+use crate::simulate::{self, Ending, RunError, RunOptions, Watcher};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -297,10 +297,10 @@ fn look_at_all(sweep: &Sweep<'_>, quiet: bool) -> Result<Draft, Exit> {
         };
         (0..shape.len()).flat_map(along).chain([runs - 1]).collect()
     };
-    let mut first = None;
+    let (mut first, mut of_first) = (None, None);
     let mut warnings: Vec<Diagnostic> = Vec::new();
     for run in looked_at {
-        let (extent, odd) = sweep.look(run).map_err(fail)?;
+        let (flat, extent, odd) = sweep.look(run).map_err(fail)?;
         for d in odd {
             let known = |other: &Diagnostic| {
                 (other.code, &other.message) == (d.code, &d.message) || other.labels == d.labels && other.code == d.code
@@ -309,10 +309,23 @@ fn look_at_all(sweep: &Sweep<'_>, quiet: bool) -> Result<Draft, Exit> {
                 warnings.push(d);
             }
         }
+        let edges = simulate::recorded_edges(&flat, &extent);
         let sizes = (extent.cells, extent.grids);
         if *first.get_or_insert_with(|| sizes.clone()) != sizes {
             complain(format!("the run with {} has other numbers of cells than the first one", sweep.design.told(run)));
             say("help: the runs of a sweep have one shape; run the model once for each size");
+            return Err(Exit::Model);
+        }
+        let of_first = of_first.get_or_insert_with(|| edges.clone());
+        if let Some(((name, count), (_, before))) = edges.iter().zip(&*of_first).find(|(now, first)| now.1 != first.1) {
+            complain(format!(
+                "`{name}` is recorded of {count} edges in the run with {}, and of {before} in the first one: edges are drawn anew",
+                sweep.design.told(run)
+            ));
+            say(
+                "help: record something of cells instead, take a rule that draws as many edges for every seed (`fixed_in_degree`, \
+                 `fixed_total_number`), or run the model once for each value",
+            );
             return Err(Exit::Model);
         }
     }

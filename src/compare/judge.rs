@@ -6,7 +6,7 @@
 //!
 //! All distances are means over cells and, where they are shown, over time.
 
-use super::quantity::{Distance, Kind, Quantity, quantities};
+use super::quantity::{Distance, Kind, Missing, Quantity, quantities};
 use crate::engine::moved::MOVED;
 use crate::results::RunResult;
 
@@ -25,6 +25,10 @@ const MOST_ORDER: f64 = 8.0;
 const LEFT: f64 = 4.0;
 /// So many leaps (see [`Quantity::leap`]) may be seen or missed by chance.
 const LEAPS: f64 = 2.0;
+/// Two methods may miss this part of each other's spikes by chance.
+const MISSED: f64 = 0.05;
+/// What is in the last part of a run of this length may come after it with another method.
+const AT_THE_END: f64 = 0.01;
 /// A distance that falls to less than this while the step is quartered falls.
 const FALLS: f64 = 0.75;
 /// So many times what becomes of moved states is sensitivity.
@@ -119,6 +123,16 @@ pub enum Meeting {
         /// Do they stay apart at a sixteenth of the step? Absent if that did not run.
         confirmed: Option<f64>,
     },
+    /// One of them has spikes that the other one has not, and the last halving of their steps changes nothing in it. If both have them at a sixteenth
+    /// of the step, the method lacks them at the given one.
+    Missing {
+        /// Since when, in ms.
+        since: f64,
+        /// How many spikes the method and the other one have, in the cells that differ.
+        spikes: [usize; 2],
+        /// Are they missing at a sixteenth of the step, too?
+        confirmed: bool,
+    },
 }
 
 /// What becomes of moved states.
@@ -152,7 +166,7 @@ pub enum Engine {
 pub fn doubtful(judgements: &[Judgement]) -> bool {
     judgements.iter().any(|j| {
         let unsettled = j.step.is_some_and(|step| matches!(step.convergence, Convergence::Unsettled(_)));
-        unsettled || matches!(j.method, Some(Meeting::Apart { .. }))
+        unsettled || matches!(j.method, Some(Meeting::Apart { .. } | Meeting::Missing { .. }))
     })
 }
 
@@ -169,11 +183,12 @@ pub fn judge<'r>(runs: &Runs<'r>) -> Vec<Judgement> {
     let finest = runs.finest.map(|finest| places(&[finest]));
     let finest_other = runs.finest_other.map(|finest| places(&[finest]));
     let moved = runs.moved.map(|moved| places(&[moved]));
+    let margin = (AT_THE_END * runs.duration).max(MEASURABLE * runs.dt);
     let judge = |q: &Quantity| {
         let distance = |a: usize, b: usize| q.distance(a, b);
-        let moved = moved.map(|m| distance(0, m));
-        let sensitivity = moved.as_ref().map(|moved| sensitivity(q, runs.dt, moved));
-        let noise = Noise::new(q, runs.dt, moved);
+        let of_moved = moved.map(|m| distance(0, m));
+        let sensitivity = of_moved.as_ref().map(|moved| sensitivity(q, runs.dt, moved));
+        let noise = Noise::new(q, runs.dt, of_moved);
         Judgement {
             name: q.name.clone(),
             unit: q.unit.clone(),
@@ -190,7 +205,20 @@ pub fn judge<'r>(runs: &Runs<'r>) -> Vec<Judgement> {
                     others: distance(o, o + 1).sum,
                     finest: finest.zip(finest_other).map(|(own, other)| distance(own, other).sum),
                 };
-                meeting(q, &noise, &distances)
+                let missing = |a: usize, b: usize| q.missing(a, b, margin);
+                let lost = Lost {
+                    between: missing(h + 1, o + 1),
+                    by_chance: [Some((h, h + 1)), Some((o, o + 1)), moved.map(|m| (0, m))]
+                        .into_iter()
+                        .flatten()
+                        .any(|(a, b)| missing(a, b).is_some()),
+                    finest: finest.zip(finest_other).map(|(own, other)| missing(own, other)),
+                    by_the_step: finest.is_some_and(|own| missing(0, own).is_some()),
+                };
+                match meeting(q, &noise, &distances) {
+                    Meeting::Same(distance) => lost_spikes(q, &lost).unwrap_or(Meeting::Same(distance)),
+                    other => other,
+                }
             }),
             sensitivity,
         }
@@ -374,6 +402,35 @@ fn meeting(q: &Quantity, noise: &Noise, d: &Distances) -> Meeting {
         return Meeting::Open { until: q.t[until] };
     }
     Meeting::Same(mean(at_quarter, last))
+}
+
+/// Spikes that one run has and another one has not.
+struct Lost {
+    /// Between the methods at dt/4.
+    between: Option<Missing>,
+    /// Do the last halving of one of them or moved states lose spikes, too?
+    by_chance: bool,
+    /// Between the methods at dt/16, if they ran.
+    finest: Option<Option<Missing>>,
+    /// Between the method at dt and at dt/16?
+    by_the_step: bool,
+}
+
+/// Where two methods are near each other on average: whether one lacks spikes of the other. A few spikes that are lost make no distance.
+fn lost_spikes(q: &Quantity, lost: &Lost) -> Option<Meeting> {
+    let missing = lost.between?;
+    let all = missing.spikes[0].max(missing.spikes[1]).max(q.t.len().saturating_sub(1));
+    if missing.count as f64 <= MISSED * all as f64 {
+        return None;
+    }
+    let is = |Missing { since, spikes, .. }: Missing, confirmed| Some(Meeting::Missing { since, spikes, confirmed });
+    let open = Some(Meeting::Open { until: missing.since });
+    match lost.finest {
+        _ if lost.by_chance => open,
+        Some(Some(finest)) => is(finest, true),
+        Some(None) if !lost.by_the_step => open,
+        Some(None) | None => is(missing, false),
+    }
 }
 
 fn sensitivity(q: &Quantity, dt: f64, moved: &Distance) -> Sensitivity {

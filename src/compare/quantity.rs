@@ -8,7 +8,7 @@
 //! spikes, the area falls with the step like everything else; the largest difference does not.
 
 use crate::results::{RunResult, Samples, SpikeTrain};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a quantity is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,7 +137,48 @@ impl Distance {
     }
 }
 
+/// Spikes that one of two runs has and the other has not.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Missing {
+    /// How many at least.
+    pub count: usize,
+    /// How many spikes each run has in the cells that differ.
+    pub spikes: [usize; 2],
+    /// The first of them, in ms.
+    pub since: f64,
+}
+
 impl Quantity<'_> {
+    /// Which spikes are missing in one of two runs. What is within `margin` ms of the end may have come later in the other run.
+    pub fn missing(&self, a: usize, b: usize, margin: f64) -> Option<Missing> {
+        let Runs::Times(runs, most) = &self.runs else { return None };
+        let end = self.t.last().copied().unwrap_or(0.0) - margin;
+        let mut found: Option<Missing> = None;
+        let cells: BTreeSet<u64> = runs[a].keys().chain(runs[b].keys()).copied().collect();
+        for cell in cells {
+            let [a, b] = [a, b].map(|run| runs[run].get(&cell).map_or(&[][..], Vec::as_slice));
+            let before = |times: &[f64]| times.partition_point(|&t| t < end);
+            let count = before(a).saturating_sub(b.len()).max(before(b).saturating_sub(a.len()));
+            if count == 0 {
+                continue;
+            }
+            let differs = |at: &usize| match (a.get(*at), b.get(*at)) {
+                (Some(a), Some(b)) => (a - b).abs() >= *most,
+                (None, _) | (_, None) => true,
+            };
+            let first = (0..a.len().max(b.len())).find(differs).unwrap_or(0);
+            let at = |times: &[f64]| times.get(first).copied().unwrap_or(f64::INFINITY);
+            let since = at(a).min(at(b));
+            let so_far = found.unwrap_or(Missing { count: 0, spikes: [0; 2], since });
+            found = Some(Missing {
+                count: so_far.count + count,
+                spikes: [so_far.spikes[0] + a.len(), so_far.spikes[1] + b.len()],
+                since: so_far.since.min(since),
+            });
+        }
+        found
+    }
+
     /// How two of the runs go apart.
     pub fn distance(&self, a: usize, b: usize) -> Distance {
         match &self.runs {

@@ -235,6 +235,33 @@ fn spikes_are_judged_by_their_times() {
     assert!(j.sensitivity.unwrap().sensitive, "{j:?}");
 }
 
+/// One spike is so little that no distance between two runs tells of it.
+#[test]
+fn a_spike_that_one_method_lacks_is_told() {
+    let verdict = |own: &dyn Fn(f64) -> Vec<f64>, other: &dyn Fn(f64) -> Vec<f64>, moved: Vec<f64>| {
+        let moved = || train(moved.clone());
+        Case { own: &|dt| train(own(dt)), other: &|dt| train(other(dt)), moved: &moved }.judge().method.unwrap()
+    };
+    let (none, one) = (|_: f64| Vec::new(), |dt: f64| vec![40.0 + dt]);
+    let two = |dt: f64| vec![40.0 + dt, 42.0 + dt];
+    let missing = |since: f64, spikes: [usize; 2]| Meeting::Missing { since, spikes, confirmed: true };
+    let first = 40.0 + DT / 16.0;
+    assert_eq!(verdict(&one, &none, one(DT)), missing(first, [1, 0]));
+    assert_eq!(verdict(&none, &one, Vec::new()), missing(first, [0, 1]));
+    assert_eq!(verdict(&one, &two, one(DT)), missing(first + 2.0, [1, 2]));
+    assert!(matches!(verdict(&one, &one, one(DT)), Meeting::Same(_)));
+    // Much smaller steps find it: then the step loses it.
+    let found = |dt: f64| if dt < DT / 10.0 { vec![40.0] } else { Vec::new() };
+    let by_the_step = Meeting::Missing { since: 40.0 + DT / 4.0, spikes: [0, 1], confirmed: false };
+    assert_eq!(verdict(&found, &one, Vec::new()), by_the_step);
+    assert!(matches!(verdict(&one, &found, one(DT)), Meeting::Open { .. }));
+    // Moved states lose it, too; or the last halving finds it; or it may come after the end.
+    assert!(matches!(verdict(&one, &none, Vec::new()), Meeting::Open { .. }));
+    let late = |dt: f64| if dt < DT / 3.0 { vec![40.0] } else { Vec::new() };
+    assert!(matches!(verdict(&late, &none, Vec::new()), Meeting::Open { .. }));
+    assert!(matches!(verdict(&|_| vec![99.9], &none, vec![99.9]), Meeting::Same(_)));
+}
+
 #[test]
 fn engines_differ_by_rounding_or_by_more() {
     let base = trace(|t| solution(t) + chaos(1e-3, t));

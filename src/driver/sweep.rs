@@ -8,7 +8,7 @@ use super::{Checked, CompileOptions, Draft, EngineChoice, Experiment, compile, f
 use crate::codegen::plan::Precision;
 use crate::diag::Diagnostic;
 use crate::engine::EngineError;
-use crate::ode::Design;
+use crate::ode::{self, Design};
 use crate::results::RunResult;
 use crate::simulate::{self, Extent, Outcome, RunError, RunOptions, Watcher};
 use std::collections::BTreeMap;
@@ -63,13 +63,13 @@ impl Sweep<'_> {
         options
     }
 
-    /// Looks at the values of a run, and at how many cells and steps it has.
-    pub fn look(&self, run: usize) -> Result<(Extent, Vec<Diagnostic>), Vec<Diagnostic>> {
+    /// Looks at the values of a run, and at how many cells and steps it has. Answers its model, too, and what is probably wrong with it.
+    pub fn look(&self, run: usize) -> Result<(ode::Model, Extent, Vec<Diagnostic>), Vec<Diagnostic>> {
         let told = |errors| self.told(run, errors);
         let Some(model) = &self.checked.model else { return Err(self.checked.diagnostics.clone()) };
         let (flat, warnings) = flatten(model, &self.options(run)).map_err(told)?;
         let extent = simulate::extent(&flat).map_err(told)?;
-        Ok((extent, self.told(run, self.checked.not_said(warnings))))
+        Ok((flat, extent, self.told(run, self.checked.not_said(warnings))))
     }
 
     /// With a note which run it is.

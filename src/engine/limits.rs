@@ -159,8 +159,10 @@ pub fn measure(wanted: &Wanted) -> Result<Limits, EngineError> {
     let none = Arc::new(Edges { offsets: vec![0; cells + 1], sources: Vec::new() });
     let step = between(bench.seconds("stream", cells, Some(&none))?, meeting);
     let byte = step / (cells as f64 * stream.step(1, &alone).bytes.streamed());
-    let network =
-        |edges: &&Arc<Edges>| Ok(between(bench.seconds("gather", edges.offsets.len() - 1, Some(edges))?, meeting));
+    let network = |edges: &&Arc<Edges>| {
+        let edges = among_themselves(edges);
+        Ok(between(bench.seconds("gather", edges.offsets.len() - 1, Some(&edges))?, meeting))
+    };
     Ok(Limits {
         operation,
         division,
@@ -171,6 +173,16 @@ pub fn measure(wanted: &Wanted) -> Result<Limits, EngineError> {
         networks: wanted.networks.iter().map(network).collect::<Result<_, EngineError>>()?,
         meeting,
     })
+}
+
+/// Edges as they are measured, where cells of one space are joined: those of a population that sends to a smaller one, with cells that nothing
+/// leads to behind the others.
+fn among_themselves(edges: &Arc<Edges>) -> Arc<Edges> {
+    let sources = edges.sources.iter().max().map_or(0, |&last| last as usize + 1);
+    let Some(&all) = edges.offsets.last().filter(|_| edges.offsets.len() <= sources) else { return Arc::clone(edges) };
+    let mut offsets = edges.offsets.clone();
+    offsets.resize(sources + 1, all);
+    Arc::new(Edges { offsets, sources: edges.sources.clone() })
 }
 
 /// A step without the meeting at its end; with it, if both are too short to tell apart.
@@ -267,6 +279,15 @@ mod tests {
         let stream = bench("stream");
         assert_eq!((stream.loads, stream.stores, stream.exchanged, stream.fused), (8.0, 8.0, 1.0, false));
         assert_eq!(bench("gather").edges[0].gathers, 1.0);
+    }
+
+    #[test]
+    fn edges_from_a_larger_population_are_measured_too() {
+        let wide = Arc::new(Edges { offsets: vec![0, 1, 3], sources: vec![4, 0, 2] });
+        let among = among_themselves(&wide);
+        assert_eq!((&among.offsets[..], &among.sources), (&[0, 1, 3, 3, 3, 3][..], &wide.sources));
+        let narrow = Arc::new(Edges { offsets: vec![0, 1, 2, 3], sources: vec![1, 0, 1] });
+        assert_eq!(among_themselves(&narrow), narrow);
     }
 
     #[test]

@@ -70,7 +70,8 @@ fn shortest(model: &Model) -> Option<(StateId, f64)> {
     time_constants(model).into_iter().min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// The time constants (in ms) of states at the start: of those that return by themselves, in a time that is the same for all cells.
+/// The time constants (in ms) of states at the start: of those that return by themselves, in a time that is the same for all cells. What every
+/// synapse has for itself is none of them: it is solved from one event to the next, however long the step.
 pub fn time_constants(model: &Model) -> Vec<(StateId, f64)> {
     let (graph, slopes) = slopes(model);
     let mut with_slopes = Model { graph, ..model.clone() };
@@ -90,7 +91,7 @@ pub fn time_constants(model: &Model) -> Vec<(StateId, f64)> {
             Ok(Value::Real(_) | Value::Single(_) | Value::Mask(_)) | Err(_) => None,
         }
     };
-    slopes.into_iter().filter_map(constant).collect()
+    slopes.into_iter().filter(|(state, _)| model.state(*state).edges.is_none()).filter_map(constant).collect()
 }
 
 /// A time to three digits.

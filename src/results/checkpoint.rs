@@ -3,7 +3,8 @@
 //! In come the states of a run after so many steps; out goes an `.npz` archive with an array `<f8` `[cell]` for each of them, hidden ones too, in
 //! canonical units, and `meta` with `checkpoint` (the version of this layout), `step`, `t_ms`, `seed` and facts about the run. It
 //! comes back in as it was. Of events on their way (version 2; without them it is 1) there are two arrays `<f8`: `NAME'ago`, how many steps ago each
-//! was sent, and `NAME'cell`, by which cell.
+//! was sent, and `NAME'cell`, by which cell. Of each projection `meta` has a digest of its edges and one of its delays in `ways`; files of older
+//! versions have none.
 //! Never true here: it is known which states a model has.
 
 use super::archive::Archive;
@@ -30,6 +31,17 @@ pub struct Sent {
     pub cell: Vec<u64>,
 }
 
+/// Which way the events of a projection take, told by digests.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Way {
+    /// The name of its edges in the program.
+    pub name: String,
+    /// Of which cell each edge comes from, and where it leads.
+    pub edges: String,
+    /// Of the steps that events take along each edge, if they are known.
+    pub delays: Option<String>,
+}
+
 /// The states of a run after some steps.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Checkpoint {
@@ -43,6 +55,8 @@ pub struct Checkpoint {
     pub states: Vec<(String, Vec<f64>)>,
     /// The events on their way, of every kind that takes its time.
     pub events: Vec<Sent>,
+    /// The ways that events take in this run, if the file tells them.
+    pub ways: Option<Vec<Way>>,
     /// Facts about the run.
     pub meta: Map<String, Value>,
 }
@@ -77,6 +91,10 @@ impl Checkpoint {
         meta.insert("t_ms".into(), json!(self.t));
         // As text: a number of 64 bits is not exact everywhere.
         meta.insert("seed".into(), json!(self.seed.to_string()));
+        if let Some(ways) = &self.ways {
+            let told = |way: &Way| (way.name.clone(), json!({ "edges": way.edges, "delays": way.delays }));
+            meta.insert("ways".into(), Value::Object(ways.iter().map(told).collect()));
+        }
         Ok(archive.finish(&Value::Object(meta).to_string())?)
     }
 
@@ -108,6 +126,11 @@ impl Checkpoint {
         let step = meta.remove("step").and_then(|v| v.as_u64()).ok_or_else(|| lacks("step"))?;
         let t = meta.remove("t_ms").and_then(|v| v.as_f64()).ok_or_else(|| lacks("t_ms"))?;
         let seed = meta.remove("seed").and_then(|v| v.as_str()?.parse().ok()).ok_or_else(|| lacks("seed"))?;
+        let ways = match meta.remove("ways") {
+            None => None,
+            Some(Value::Object(all)) => Some(all.iter().map(way).collect::<Option<_>>().ok_or_else(|| lacks("ways"))?),
+            Some(_) => return Err(lacks("ways")),
+        };
         let (mut states, mut events) = (Vec::new(), Vec::new());
         let names: Vec<String> = files.names()?.into_iter().filter(|name| name != "meta").collect();
         for name in &names {
@@ -128,8 +151,14 @@ impl Checkpoint {
                 None => states.push((name.clone(), numbers(name)?)),
             }
         }
-        Ok(Checkpoint { step, t, seed, states, events, meta })
+        Ok(Checkpoint { step, t, seed, states, events, ways, meta })
     }
+}
+
+/// A way as `meta` tells it.
+fn way((name, told): (&String, &Value)) -> Option<Way> {
+    let text = |key: &str| told.get(key)?.as_str().map(str::to_owned);
+    Some(Way { name: name.clone(), edges: text("edges")?, delays: text("delays") })
 }
 
 /// Whole numbers from 0 on that a number holds exactly.

@@ -90,7 +90,7 @@ use ndarray::Array2;
 use serde_json::{Map, Value};
 
 pub(crate) use atomic::Pending;
-pub use checkpoint::{Checkpoint, Sent};
+pub use checkpoint::{Checkpoint, Sent, Way};
 pub use contents::{Compartment, Contents, Parameter, ParameterValues, Population, SeriesHead, TrainHead};
 pub(crate) use read::spread;
 pub use read::{Reading, thin};

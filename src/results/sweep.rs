@@ -176,12 +176,15 @@ impl SweepWriter {
     /// What of a run does not fit those before it.
     fn unlike(&self, run: &RunResult) -> Option<String> {
         let of = run.contents();
+        let mut pairs = of.series.iter().zip(&self.contents.series);
+        if let Some((series, _)) = pairs.find(|(a, b)| a.cells != b.cells) {
+            return Some(format!(
+                "a run of the sweep has other cells or edges of `{}` than the first one",
+                series.name
+            ));
+        }
         let same_series = of.series.len() == self.contents.series.len()
-            && of
-                .series
-                .iter()
-                .zip(&self.contents.series)
-                .all(|(a, b)| a.name == b.name && a.cells == b.cells && a.samples <= b.samples);
+            && of.series.iter().zip(&self.contents.series).all(|(a, b)| a.name == b.name && a.samples <= b.samples);
         let parameters = of.per_cell().all(|(p, values)| {
             let mut before = self.contents.per_cell().filter(|(other, _)| other.name == p.name);
             before.next().is_some_and(|(_, others)| others.len() == values.len())

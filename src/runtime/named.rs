@@ -505,7 +505,7 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
         Err(Error(format!("`{}` is a {}, not a {wanted}", field.name, field.home.kind())))
     }
 
-    /// Sets a parameter that all cells share, in its unit. What `init` computed from it changes with the next `init`; other parameters that were
+    /// Sets a parameter that all cells share, in its unit, to a finite number. What `init` computed from it changes with the next `init`; other parameters that were
     /// computed from it when this crate was made stay, and have to be set, too.
     pub fn set_param(&mut self, name: &str, value: f64) -> Result<(), Error> {
         let field = self.field(name)?;
@@ -515,6 +515,9 @@ impl<T: Scalar + Send + Sync + 'static> Named<T> {
                 "`{name}` cannot be changed: delays of `{network}`, or what its edges bring, were computed from it when this crate \
                  was made"
             )));
+        }
+        if !value.is_finite() {
+            return Err(Error(format!("`{name}` cannot be {value}: a parameter is a finite number")));
         }
         let value = field.canonical(value);
         self.uniforms[index] = value;

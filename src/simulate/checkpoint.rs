@@ -9,9 +9,10 @@
 use super::extent::Extent;
 use super::time::{moment, whole_steps};
 use super::trap::states;
+use super::ways::{unchanged, ways};
 use crate::engine::{Engine, EngineError, UnderWay};
 use crate::ode::{Kind, Model, STRETCH};
-use crate::results::{Checkpoint, Sent};
+use crate::results::{Checkpoint, Sent, Way};
 use crate::step::{FieldId, FieldKind, Function, Program, Role};
 use serde_json::{Map, Value};
 
@@ -41,6 +42,18 @@ impl Start {
 
     /// The states of a checkpoint; the error is a sentence.
     pub fn new(checkpoint: &Checkpoint, model: &Model, program: &Program, extent: &Extent) -> Result<Start, String> {
+        let now = if checkpoint.ways.is_some() { ways(model, program, extent) } else { Vec::new() };
+        Start::along(checkpoint, model, program, extent, &now)
+    }
+
+    /// As [`Start::new`], where the ways of events are known.
+    pub(super) fn along(
+        checkpoint: &Checkpoint,
+        model: &Model,
+        program: &Program,
+        extent: &Extent,
+        now: &[Way],
+    ) -> Result<Start, String> {
         no_histories(program)?;
         let mut fields = program.fields_where(|field| field.kind == FieldKind::State);
         let mut start = Start { step: steps(checkpoint, extent)?, ..Start::default() };
@@ -50,6 +63,10 @@ impl Start {
             let field = fields.remove(at);
             let cells = program.field(field).over.map_or(1, |space| extent.size(space));
             if values.len() != cells {
+                // Of edges it is not their number that is told, if they are others.
+                if program.field(field).over.is_some_and(|space| space.0 as usize >= extent.cells.len()) {
+                    unchanged(checkpoint, model, program, now)?;
+                }
                 return Err(format!("`{name}` has {} values in it, but {cells} cells in this run", values.len()));
             }
             start.states.push((field, values.clone()));
@@ -62,6 +79,7 @@ impl Start {
                 "events are on their way in it, for so many steps: go on with the `dt` it was saved with".into()
             );
         }
+        unchanged(checkpoint, model, program, now)?;
         let (clocks, mut fields): (Vec<_>, Vec<_>) =
             travelling(program).into_iter().partition(|&event| is_of_clock(model, program, event));
         // Stretches of a clock are counted from the beginning, however long the run was that was saved.
@@ -153,6 +171,18 @@ pub fn checkpoint(
     step: u64,
     meta: Map<String, Value>,
 ) -> Result<Checkpoint, EngineError> {
+    let reached = reached(model, program, extent, engine, step)?;
+    Ok(Checkpoint { ways: Some(ways(model, program, extent)), meta, ..reached })
+}
+
+/// As [`checkpoint`], but without the ways of events and facts about the run.
+pub(super) fn reached(
+    model: &Model,
+    program: &Program,
+    extent: &Extent,
+    engine: &dyn Engine,
+    step: u64,
+) -> Result<Checkpoint, EngineError> {
     let now = states(program, extent, engine)?;
     past(program, engine).map_err(EngineError)?;
     let mut states: Vec<_> = now.into_iter().collect();
@@ -167,5 +197,6 @@ pub fn checkpoint(
     let (t, seed) = (step as f64 * extent.grid.dt, model.seed);
     let events =
         travelling(program).into_iter().filter(|&event| !is_of_clock(model, program, event)).map(sent).collect();
-    Ok(Checkpoint { step, t, seed, states: states.into_iter().map(named).collect(), events, meta })
+    let states = states.into_iter().map(named).collect();
+    Ok(Checkpoint { step, t, seed, states, events, ..Checkpoint::default() })
 }

@@ -378,6 +378,36 @@ pub(crate) fn expected_edges(model: &Model, extent: &Extent) -> f64 {
     projections.chain(model.connections.iter().map(|c| expected(model, extent, c))).sum()
 }
 
+/// Of what is recorded of edges that a rule makes: its name, and how many edges there are.
+pub fn recorded_edges(model: &Model, extent: &Extent) -> Vec<(String, usize)> {
+    let of = |r: &ode::Record| {
+        let p = &model.projections[r.edges?];
+        match p.rule {
+            ConnectionRule::Named(..) => Some((r.name.clone(), projected(model, extent, p).ok()?.edges.sources.len())),
+            ConnectionRule::File(_) | ConnectionRule::Spikes { .. } => None,
+        }
+    };
+    model.records.iter().filter_map(of).collect()
+}
+
+/// How many connections a model has; a junction counts at both of its ends. Those that files list are counted, and where there are no others the
+/// number is exact, as the second answer says. The spikes of a file are no connections.
+pub(crate) fn connections(model: &Model, extent: &Extent) -> (f64, bool) {
+    let of_projection = |p: &Projection| match p.rule {
+        ConnectionRule::Named(..) => (expected_events(model, extent, p), false),
+        // What is wrong with a file has been said.
+        ConnectionRule::File(_) => (projected(model, extent, p).map_or(0, |of| of.edges.sources.len()) as f64, true),
+        ConnectionRule::Spikes { .. } => (0.0, true),
+    };
+    let of_connection = |c: &Connection| match c.rule {
+        ConnectionRule::Named(..) => (expected(model, extent, c), false),
+        ConnectionRule::File(_) => (edges(model, extent, c).map_or(0, |edges| edges.sources.len()) as f64, true),
+        ConnectionRule::Spikes { .. } => (0.0, true),
+    };
+    let all = model.projections.iter().map(of_projection).chain(model.connections.iter().map(of_connection));
+    all.fold((0.0, true), |(sum, exact), (count, known)| (sum + count, exact && known))
+}
+
 /// How many edges a projection has, about.
 pub(super) fn expected_events(model: &Model, extent: &Extent, p: &Projection) -> f64 {
     let [source, target] = shapes(model, extent, p);

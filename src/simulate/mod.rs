@@ -28,12 +28,14 @@ mod tests;
 mod time;
 mod trap;
 pub mod trials;
+mod ways;
 
 pub use along::Along;
 pub use backward::{Backward, Gradient, turn_edges};
 pub use checkpoint::{Start, checkpoint, past};
 pub(crate) use culprit::said;
-pub(crate) use edges::{expected_edges, wrong_connection, wrong_projection};
+pub use edges::recorded_edges;
+pub(crate) use edges::{connections, expected_edges, wrong_connection, wrong_projection};
 pub use extent::{Extent, extent};
 pub use memory::memory;
 pub use parameters::{contents, parameters};

@@ -5,27 +5,27 @@
 //!
 //! What changes between two steps changes nothing else: states keep their values when a parameter is set, and parameters when states are.
 
-use super::checkpoint::{Start, checkpoint, past};
+use super::checkpoint::{Start, past, reached};
 use super::culprit::Scene;
 use super::extent::Extent;
 use super::records::{Record, Records, records};
 use super::run::{Ending, RunError, Watcher};
 use super::time::{MOST_STEPS, moment};
 use super::trap::History;
+use super::ways::ways;
 use crate::data;
 use crate::data::{DataFile, Numbers};
 use crate::diag::{Code, Diagnostic};
 use crate::engine::{Engine, EngineError, Spike};
 use crate::hir::{StateKind, Whose, shown};
 use crate::ode::{self, Graph, Model, Node, NodeId, Projection};
-use crate::results::Checkpoint;
+use crate::results::{Checkpoint, Way};
 use crate::step::{FieldId, Program, Source, Value};
 use crate::units::{Dim, DisplayUnit};
-use serde_json::Map;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A run between two steps.
 pub struct Stepping {
@@ -49,6 +49,8 @@ pub struct Stepping {
     set: BTreeMap<usize, Given>,
     /// What depends on a parameter, as far as it has been asked for.
     effects: BTreeMap<usize, Arc<Effects>>,
+    /// The ways that events take, once they have been asked for: nothing that is set changes them.
+    ways: OnceLock<Vec<Way>>,
 }
 
 /// A value that can be read between two steps, and some of them written.
@@ -116,6 +118,7 @@ impl Stepping {
             graph,
             set,
             effects,
+            ways: OnceLock::new(),
         };
         match made.wrong()? {
             Some(diagnostic) => Err(RunError::Model(vec![diagnostic])),
@@ -548,7 +551,12 @@ impl Stepping {
     pub fn save(&self) -> Result<Checkpoint, String> {
         past(&self.program, &*self.engine)?;
         let Stepping { model, program, extent, engine, now, .. } = self;
-        checkpoint(model, program, extent, &**engine, *now, Map::new()).map_err(|error| error.0)
+        let reached = reached(model, program, extent, &**engine, *now).map_err(|error| error.0)?;
+        Ok(Checkpoint { ways: Some(self.ways().to_vec()), ..reached })
+    }
+
+    fn ways(&self) -> &[Way] {
+        self.ways.get_or_init(|| ways(&self.model, &self.program, &self.extent))
     }
 
     /// Goes on from a checkpoint, earlier or later than now; parameters stay as they are. The error is a sentence, and nothing is changed.
@@ -562,7 +570,7 @@ impl Stepping {
         let mut extent = self.extent.clone();
         // It may go on as long as it wants.
         extent.grid.steps = self.end.map_or(MOST_STEPS as u64, |end| end + 1);
-        let start = Start::new(from, &self.model, &self.program, &extent)?;
+        let start = Start::along(from, &self.model, &self.program, &extent, self.ways())?;
         past(&self.program, &*self.engine)?;
         start.go_on(&mut *self.engine).map_err(|e| e.0)?;
         self.now = start.step;

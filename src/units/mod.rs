@@ -207,6 +207,12 @@ pub fn scale(value: f64, exponent: i32) -> f64 {
     if exponent >= 0 { value * 10f64.powi(exponent) } else { value / 10f64.powi(-exponent) }
 }
 
+/// What is canonical in a unit, to 15 digits, which hide the rounding of units: as a model has written it.
+pub fn written(canonical: f64, exponent: i32) -> f64 {
+    let value = scale(canonical, -exponent);
+    format!("{value:.14e}").parse().unwrap_or(value)
+}
+
 /// Dimension, name of the quantity with its article where it has one, unit in which it is shown.
 const QUANTITIES: &[(Dim, &str, &str)] = &[
     (Dim::ONE, "a pure number", "1"),

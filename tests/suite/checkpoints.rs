@@ -294,3 +294,101 @@ fn what_cannot_go_on_is_told() {
     let other = said("s.npz", &[]);
     assert!(other.contains("it is of another model: this one has no state `f.x`"), "{other}");
 }
+
+/// A spike at 10 ms that has arrived after 1 ms, and is kept for the sake of another connection with a longer delay.
+const DELAYS: &str = "use std.cells.generators.{Regular}
+    cell T { state v: mV = 0 mV; v' = -v / 1000 ms }
+    synapse Kick { on event(weight: mV) { v += weight } }
+    network main {
+        param d = 1 ms
+        population s: Regular
+        population a: T
+        population b: T
+        param s.first = 10 ms
+        param s.interval = 100 ms
+        connect s -> a via Kick { rule = all_to_all; weight = 1 mV; delay = d }
+        connect s -> b via Kick { rule = all_to_all; weight = 1 mV; delay = 20 ms }
+    }
+    run { duration = 40 ms; dt = 0.1 ms; record {a.v, b.v} every 1 ms }";
+
+/// Goes on from `s.npz`, which is refused in these words.
+fn refused(folder: &Path, more: &[&str], parts: &[&str]) {
+    let output = neuroc(folder, &[INTERP, &["-o", "b.npz", "--load", "s.npz"], more].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{more:?}: {said}");
+    for part in parts {
+        assert!(said.contains(part), "{more:?}: no `{part}` in {said}");
+    }
+    assert!(!folder.join("b.npz").exists());
+}
+
+/// Lets a checkpoint be one of a version that kept no digests.
+fn forgets_ways(folder: &Path) {
+    let file = folder.join("s.npz");
+    let saved = Checkpoint::read(&file).unwrap();
+    assert!(saved.ways.as_ref().is_some_and(|ways| !ways.is_empty()), "{:?}", saved.ways);
+    Checkpoint { ways: None, ..saved }.write(&file).unwrap();
+}
+
+#[test]
+fn spikes_on_their_way_keep_their_delays() {
+    let folder = holding(DELAYS);
+    let at = folder.path();
+    fine(at, INTERP, &["-o", "whole.npz"]);
+    fine(at, INTERP, &["-o", "a.npz", "--duration", "15ms", "--save", "s.npz"]);
+    for longer in ["d=10ms", "d=0.2ms"] {
+        refused(
+            at,
+            &["--set", longer],
+            &["`s.a.Kick` has other delays", "arrive twice", "save when none are on their way"],
+        );
+    }
+    fine(at, INTERP, &["-o", "b.npz", "--load", "s.npz"]);
+    same(&result(at, "whole.npz"), &result(at, "a.npz"), &result(at, "b.npz"), "the same delays");
+    // Nothing is on its way any more.
+    fine(at, INTERP, &["-o", "a.npz", "--duration", "35ms", "--save", "s.npz"]);
+    fine(at, INTERP, &["-o", "b.npz", "--load", "s.npz", "--set", "d=10ms"]);
+    std::fs::remove_file(at.join("b.npz")).unwrap();
+    // A file that knows nothing of ways is taken as it is.
+    fine(at, INTERP, &["-o", "a.npz", "--duration", "15ms", "--save", "s.npz"]);
+    forgets_ways(at);
+    fine(at, INTERP, &["-o", "b.npz", "--load", "s.npz", "--set", "d=10ms"]);
+}
+
+#[test]
+fn what_synapses_have_learnt_stays_theirs() {
+    let model = |rule: &str| {
+        format!(
+            "use std.cells.generators.Poisson
+            use std.cells.lif.Lif
+            use std.plasticity.Stdp
+            network main {{
+                population s: Poisson[6]
+                population c: Lif[4]
+                param s.rate = 200 Hz
+                connect s -> c via Stdp(w_max = 2 nS) {{ rule = {rule}; weight = 1 nS; delay = 0.1 ms }}
+            }}
+            run {{ duration = 20 ms; dt = 0.1 ms; seed = 3; record c.v }}"
+        )
+    };
+    for rule in ["fixed_in_degree(n = 3)", "probability(p = 0.3)"] {
+        let folder = holding(&model(rule));
+        let at = folder.path();
+        fine(at, INTERP, &["-o", "a.npz", "--duration", "10ms", "--save", "s.npz"]);
+        let parts = ["`s.c.Stdp` has other edges", "what each of them remembers", "go on with the seed, 3, the rule"];
+        refused(at, &["--seed", "4"], &parts);
+        fine(at, INTERP, &["-o", "b.npz", "--load", "s.npz"]);
+    }
+    // Other edges without a memory and with nothing on its way are a branch.
+    let folder = holding(DELAYS);
+    let at = folder.path();
+    fine(at, INTERP, &["-o", "a.npz", "--duration", "35ms", "--save", "s.npz"]);
+    let other = DELAYS.replacen("rule = all_to_all", "rule = probability(p = 0)", 1);
+    std::fs::write(at.join("m.neuro"), &other).unwrap();
+    fine(at, INTERP, &["-o", "b.npz", "--load", "s.npz"]);
+    std::fs::remove_file(at.join("b.npz")).unwrap();
+    std::fs::write(at.join("m.neuro"), DELAYS).unwrap();
+    fine(at, INTERP, &["-o", "a.npz", "--duration", "15ms", "--save", "s.npz"]);
+    std::fs::write(at.join("m.neuro"), other).unwrap();
+    refused(at, &[], &["`s.a.Kick` has other edges", "spikes are on their way along them"]);
+}

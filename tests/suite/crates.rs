@@ -159,6 +159,7 @@ int main(void) {
     if (driven_step(model, 1) == 0) return 4;
     if (driven_set_param(model, "amplitud", 1.0) == 0) return 5;
     fprintf(stderr, "%s\n", driven_error(model));
+    if (driven_set_param(model, "amplitude", 0.0 / 0.0) == 0 || driven_set_param(model, "amplitude", 1.0 / 0.0) == 0) return 6;
     TRY(driven_set_param(model, "amplitude", 12.5));
     double t[3] = {0.1, 0.6, 1.0}, value[3] = {0.0, 20.0, -5.0};
     TRY(driven_set_series(model, "p.input", t, value, 3));

@@ -733,5 +733,117 @@ fn arrivals_in_the_last_refractory_step_are_lost() {
         // All spike in step 6, and wait until step 9; the source of cell k sends k + 1 steps after the start, less the delay.
         let lost = |cell: usize| v.values.get(last, cell) == 0.0;
         assert!((5..9).all(lost) && !lost(9) && !lost(10), "{delay}: {:?}", (0..12).map(lost).collect::<Vec<_>>());
+
+/// What is timed for `bench` are edges among the cells of one space, and populations have several sizes.
+#[test]
+fn bench_takes_populations_of_different_sizes() {
+    let here = folder(&[(
+        "m.neuro",
+        "cell P { state v: mV = -62 mV; v' = (-(v + 62 mV) * 5 nS - i_syn) / 100 pF }
+        junction Lin { param g = 0.8 nS; current i = g * dv }
+        network main { population w: P[2]; population x: P[3]; connect w -- x via Lin { rule = all_to_all } }
+        run { duration = 40 ms; dt = 0.1 ms; record x.v every 1 ms }",
+    )]);
+    let cache = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("kernels").display().to_string();
+    let done =
+        neuroc(&here, &["bench", "m.neuro", "--steps", "40", "--repeat", "1", "--threads", "1", "--cache", &cache]);
+    assert_eq!(done.code, 0, "{}", done.err);
+}
+
+#[test]
+fn a_sweep_over_seeds_has_one_number_of_recorded_edges() {
+    let model = |rule: &str| {
+        format!(
+            "use std.cells.generators.Poisson
+            use std.cells.lif.Lif
+            use std.plasticity.Stdp
+            network main {{
+                population s: Poisson[6]; population c: Lif[4]; param s.rate = 200 Hz
+                connect s -> c via Stdp(w_max = 2 nS) {{ rule = {rule}; weight = 1 nS; delay = 0.1 ms }}
+            }}
+            run {{ duration = 1 ms; dt = 0.1 ms; record s.c.Stdp.weight; sweep seed = 1 .. 5 in 5 steps }}"
+        )
+    };
+    let run = ["run", "m.neuro", "--engine", "interp", "-o", "o.npz"];
+    let here = folder(&[("m.neuro", &model("probability(p = 0.4)"))]);
+    let done = neuroc(&here, &run);
+    assert_eq!(done.code, 1, "{}", done.err);
+    for part in
+        ["`s.c.Stdp.weight` is recorded of ", "in the run with seed = ", "edges are drawn anew", "`fixed_in_degree`"]
+    {
+        assert!(done.err.contains(part), "no `{part}` in {}", done.err);
+    }
+    assert!(!here.path().join("o.npz").exists() && !done.err.contains("contradict"), "{}", done.err);
+    fs::write(here.path().join("m.neuro"), model("fixed_in_degree(n = 3)")).unwrap();
+    let done = neuroc(&here, &run);
+    assert_eq!(done.code, 0, "{}", done.err);
+}
+
+/// One spike that a method misses is little time, but no small thing.
+#[test]
+fn verify_tells_a_spike_that_a_long_step_misses() {
+    let here = folder(&[(
+        "m.neuro",
+        "use std.cells.squid.SquidAxon
+        network main {
+            population squid: SquidAxon
+            input volley: 400 uA/cm2 * exp(-((t - 405.22 ms) / 0.1 ms)^2) -> squid.soma
+        }
+        run { duration = 1 s; dt = 2 ms; celsius = 6.3 degC; record spikes of squid }",
+    )]);
+    let cache = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("kernels").display().to_string();
+    let done = neuroc(&here, &["verify", "m.neuro", "--other", "adaptive", "--cache", &cache]);
+    assert_eq!(done.code, 1, "{}{}", done.out, done.err);
+    let said = "SPIKES ARE MISSING: exp_euler has 0 spikes of `squid` and adaptive has 1, from 405";
+    assert!(done.out.contains(said) && done.out.contains("exp_euler misses something"), "{}", done.out);
+    assert!(done.err.contains("one method has spikes that the other one lacks"), "{}", done.err);
+}
+
+#[test]
+fn info_counts_the_edges_of_a_file() {
+    let edges = "source,target\n0,1\n1,2\n2,3\n3,4\n4,5\n5,6\n6,7\n7,8\n8,9\n9,10\n10,11\n11,0\n";
+    let model = "cell P { state v: mV = -62 mV; v' = (-(v + 62 mV) * 5 nS - i_syn) / 100 pF }
+        junction Lin { param g = 0.8 nS; current i = g * dv }
+        network main { population w: P[12]; connect w -- w via Lin { rule = edges(\"e.csv\") } }
+        run { duration = 1 ms; dt = 0.1 ms; record w.v }";
+    let here = folder(&[("m.neuro", model), ("e.csv", edges)]);
+    let done = neuroc(&here, &["info", "m.neuro"]);
+    assert!(done.code == 0 && done.out.lines().any(|line| line == "24 connections"), "{}{}", done.out, done.err);
+}
+
+/// What every synapse has for itself is solved from one event to the next.
+#[test]
+fn a_step_is_not_too_long_for_what_synapses_remember() {
+    let here = folder(&[(
+        "m.neuro",
+        "use std.cells.generators.Poisson
+        use std.cells.lif.Lif
+        use std.plasticity.TsodyksMarkram
+        network main {
+            population a: Poisson; population b: Lif; param a.rate = 20 Hz
+            connect a -> b via TsodyksMarkram(tau_facil = 0.01 ms) { rule = all_to_all; weight = 1 nS; delay = 1 ms }
+        }
+        run { duration = 10 ms; dt = 0.1 ms; record b.v }",
+    )]);
+    let done = neuroc(&here, &["check", "m.neuro"]);
+    assert!(done.code == 0 && !done.err.contains("NU0406"), "{}", done.err);
+    let done = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"]);
+    assert!(done.code == 0 && !done.err.contains("NU0406"), "{}", done.err);
+}
+
+/// Defaults are told as the model has them.
+#[test]
+fn a_crate_tells_its_defaults_as_they_were_written() {
+    let here = folder(&[(
+        "m.neuro",
+        "cell P { param g = 0.8 nS; param c = 0.3 pF; state v: mV = -62 mV; v' = -(v + 62 mV) * g / c }
+        network main { population w: P[2] }
+        run { duration = 1 ms; dt = 0.1 ms; record w.v }",
+    )]);
+    let done = neuroc(&here, &["build", "m.neuro", "-o", "made"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let readme = fs::read_to_string(here.path().join("made/README.md")).unwrap();
+    for row in ["| nS | 0.8 |", "| pF | 0.3 |"] {
+        assert!(readme.contains(row), "no `{row}` in {readme}");
     }
 }

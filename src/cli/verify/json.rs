@@ -105,6 +105,9 @@ fn judgement_json(j: &Judgement) -> Value {
             Meeting::Apart { since, distances, confirmed } => {
                 json!({ "verdict": "apart", "since_ms": since, "distances": distances, "confirmed": confirmed })
             }
+            Meeting::Missing { since, spikes, confirmed } => {
+                json!({ "verdict": "missing spikes", "since_ms": since, "spikes": spikes, "confirmed": confirmed })
+            }
         };
     }
     if let Some(s) = j.sensitivity {

@@ -29,7 +29,7 @@ use std::path::PathBuf;
 /// Run a model on every engine at hand, with another method, smaller steps and states that are moved a little, and compare.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example: neuroc verify examples/squid.neuro\n         neuroc verify examples/squid.neuro --duration 20ms --within 1e-9\n\nEngines are compared with the interpreter without passes, which is slow: take few cells and a short time. What all engines share is tried natively in f64: the step is halved twice, another method takes these steps, and states are moved by 1e-9 of themselves now and then.\n\nThe exit code is 1 if the method does not converge to what the other one gives, if a run becomes NaN, or if --within says so. An error of the step is none of this."
+    after_help = "Example: neuroc verify examples/squid.neuro\n         neuroc verify examples/squid.neuro --duration 20ms --within 1e-9\n\nEngines are compared with the interpreter without passes, which is slow: take few cells and a short time. What all engines share is tried natively in f64: the step is halved twice, another method takes these steps, and states are moved by 1e-9 of themselves now and then.\n\nThe exit code is 1 if the method does not converge to what the other one gives, if one of them lacks spikes of the other, if a run becomes NaN, or if --within says so. Any other error of the step is none of this."
 )]
 pub struct Args {
     /// A model file; - is standard input
@@ -126,6 +126,11 @@ fn apart(judgements: &[Judgement]) -> bool {
     judgements.iter().any(|j| matches!(j.method, Some(Meeting::Apart { .. })))
 }
 
+/// Does one of two methods lack spikes?
+fn lacks_spikes(judgements: &[Judgement]) -> bool {
+    judgements.iter().any(|j| matches!(j.method, Some(Meeting::Missing { .. })))
+}
+
 /// Prints the report and tells what is wrong.
 fn conclude(args: &Args, report: &Report) -> Exit {
     let text = if args.json { format!("{}\n", json::summary(report)) } else { table::table(report) };
@@ -140,6 +145,9 @@ fn conclude(args: &Args, report: &Report) -> Exit {
     let mut exit = Exit::Fine;
     if apart(&report.judgements) {
         complain(format!("{} does not converge to the solution of the model", report.model.method.name()));
+        exit = Exit::Model;
+    } else if lacks_spikes(&report.judgements) {
+        complain("one method has spikes that the other one lacks");
         exit = Exit::Model;
     }
     let failed = report.engines.iter().any(|e| e.column.ended.failure().is_some());

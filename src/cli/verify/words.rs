@@ -190,6 +190,9 @@ fn method_words(report: &Report, other: &str) -> String {
                 let distances: Vec<f64> = distances.into_iter().chain(confirmed).collect();
                 return apart_words(report, other, j, since, &distances);
             }
+            Some(Meeting::Missing { since, spikes, confirmed }) => {
+                return missing_words(report, other, j, since, spikes, confirmed);
+            }
             Some(Meeting::Open { until }) => open = Some(open.map_or(until, |t| t.min(until))),
             Some(Meeting::Same(distance)) => {
                 let farther = same.is_none_or(|known| part(j, distance) > part(known.0, known.1));
@@ -232,6 +235,30 @@ fn apart_words(report: &Report, other: &str, j: &Judgement, since: f64, distance
         moment(1, since),
         away.join(", "),
         steps.join(", ")
+    )
+}
+
+fn missing_words(
+    report: &Report,
+    other: &str,
+    j: &Judgement,
+    since: f64,
+    [own_spikes, others]: [usize; 2],
+    confirmed: bool,
+) -> String {
+    let own = report.model.method.name();
+    let smallest = step(&report.model, if confirmed { Parts::Sixteen } else { Parts::Four });
+    let spikes = if own_spikes == 1 { "spike" } else { "spikes" };
+    let lacks = if own_spikes < others { own } else { other };
+    let steps = match lacks == Method::Adaptive.name() {
+        true => "its steps may leap over what is short: a shorter `--max-step` tells",
+        false => "a smaller --dt tells",
+    };
+    format!(
+        "SPIKES ARE MISSING: {own} has {own_spikes} {spikes} of `{}` and {other} has {others}, from {} ms on, with steps of {smallest} ms, \
+         too; {lacks} misses something, {steps}",
+        j.name,
+        moment(1, since)
     )
 }
 

@@ -124,7 +124,7 @@ impl<'a> Model<'a> {
         let mut out = "| name | what | unit | default | meaning |\n|---|---|---|---|---|\n".to_string();
         for field in &self.interface.fields {
             let default = match &field.default {
-                Default::Number(x) => units::scale(*x, -field.exponent).to_string(),
+                Default::Number(x) => units::written(*x, field.exponent).to_string(),
                 Default::Series(samples) => format!("{} samples", samples.len()),
                 Default::Data(values) => format!("{} values", values.len()),
                 Default::None => String::new(),
