@@ -733,6 +733,8 @@ fn arrivals_in_the_last_refractory_step_are_lost() {
         // All spike in step 6, and wait until step 9; the source of cell k sends k + 1 steps after the start, less the delay.
         let lost = |cell: usize| v.values.get(last, cell) == 0.0;
         assert!((5..9).all(lost) && !lost(9) && !lost(10), "{delay}: {:?}", (0..12).map(lost).collect::<Vec<_>>());
+    }
+}
 
 /// What is timed for `bench` are edges among the cells of one space, and populations have several sizes.
 #[test]
