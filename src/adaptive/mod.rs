@@ -402,9 +402,10 @@ impl Running {
                 return Some(dt * point.saturating_sub(1).max(1) as f64);
             }
         }
-        (truths(&step.after, step.t + step.h) != before && points > 0)
-            .then(|| points as f64 * dt)
-            .filter(|steady| *steady < step.h * (1.0 - 1e-6))
+        // What changes behind the last of these points does so within less than `dt`.
+        let steady = points as f64 * dt;
+        let changes = points > 0 && steady < step.h * (1.0 - 1e-6);
+        (changes && truths(&step.after, step.t + step.h) != before).then_some(steady)
     }
 
     /// The part of the step that was just taken after which a cell spikes first, if one does.
