@@ -340,7 +340,7 @@ impl Running {
             self.step.prepare();
             if let Some(steady) = self.steady(model.dt) {
                 self.effort.rejected += 1;
-                (h, failed) = (steady, true);
+                (h, failed) = (if failed { steady.min(0.5 * h) } else { steady }, true);
                 continue;
             }
             self.effort.steps += 1;

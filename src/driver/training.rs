@@ -276,6 +276,8 @@ struct Prepared {
     picked: Vec<Option<Picked>>,
     /// What cells begin with that follows samples and parameters.
     followers: Followers,
+    /// What the states are called.
+    states: Vec<String>,
     /// How many cells populations have.
     sizes: Vec<usize>,
     /// The numbers of files that cells have, by population and file.
@@ -393,9 +395,25 @@ impl Prepared {
         let home = model.param(input).home.or(model.param(input).population);
         net.kept = home.and_then(|home| programs.kept(home, followers.file()));
         net.follow = followers.numbers().into_iter().chain(cells.iter().map(|own| own.begin)).collect();
+        let of_state =
+            |(both, _): &(crate::simulate::trials::Both, usize)| programs.there().field(both.forward).name.clone();
+        let states = net.states.iter().map(of_state).collect();
         let (sizes, files) = (whole.experiment.extent.cells.clone(), whole.files());
-        let prepared =
-            Prepared { model, net, fitted, ranges, moved, numbers, cells, outputs, picked, followers, sizes, files };
+        let prepared = Prepared {
+            model,
+            net,
+            fitted,
+            ranges,
+            moved,
+            numbers,
+            cells,
+            outputs,
+            picked,
+            followers,
+            states,
+            sizes,
+            files,
+        };
         prepared.matters()?;
         Ok((prepared, programs))
     }
@@ -452,6 +470,12 @@ impl Learner {
     /// many bytes it takes at least.
     pub fn limit(&mut self, budget: f64) -> Result<Room, f64> {
         self.runner.limit(&self.own.net, budget)
+    }
+
+    /// Which state the last call has lost: its name, the trial, and the cell or compartment among those of the trial. None if that is not known.
+    pub fn lost(&self) -> Option<(&str, usize, usize)> {
+        let lost = self.runner.lost()?;
+        Some((self.own.states.get(lost.state)?, lost.trial, lost.cell))
     }
 
     /// How many steps a trial takes.

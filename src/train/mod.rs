@@ -225,7 +225,8 @@ impl Session {
                 judged = judge.judge(samples, trials, &classes);
                 Loss { value: judged.loss, slopes: judged.slopes.clone() }
             };
-            let mut found = self.learner.gradient(&self.parameters, &input, &mut loss)?;
+            let found = self.learner.gradient(&self.parameters, &input, &mut loss);
+            let mut found = found.map_err(|error| self.told(error, batch))?;
             if !found.loss.is_finite() {
                 return Err(EngineError(format!("the loss is {} in epoch {}", found.loss, self.epochs)));
             }
@@ -240,6 +241,18 @@ impl Session {
             }
         }
         Ok(Some(score.of(seen, right, begin)))
+    }
+
+    /// An error of the learner, with what has been lost if that is known.
+    fn told(&self, error: EngineError, batch: &[usize]) -> EngineError {
+        let lost = self.learner.lost().and_then(|(name, trial, cell)| Some((name, batch.get(trial)?, cell)));
+        lost.map_or(error, |(name, sample, cell)| {
+            EngineError(format!(
+                "number {cell} of `{name}` is no longer a finite number in epoch {}, with sample {sample} (`neuroc run --sample {sample}` \
+                 shows it before anything is learnt)",
+                self.epochs
+            ))
+        })
     }
 
     /// Refuses derivatives that are no finite numbers: whatever learns from them is lost.
@@ -295,7 +308,8 @@ impl Session {
         let (begin, mut score, mut right) = (Instant::now(), Score::default(), 0);
         for batch in all.chunks(self.batch) {
             let (input, classes) = self.batch(batch);
-            let (samples, spikes) = self.learner.samples(&self.parameters, &input)?;
+            let found = self.learner.samples(&self.parameters, &input);
+            let (samples, spikes) = found.map_err(|error| self.told(error, batch))?;
             let judged = self.judge.judge(&samples, self.batch, &classes);
             score.loss += judged.loss * batch.len() as f64;
             score.spikes += spikes as f64 * batch.len() as f64 / self.batch as f64;

@@ -2558,3 +2558,18 @@ fn equal_decay_rates_have_slopes_of_their_own() {
         are_central_differences(&text, learn, &CompileOptions::default(), &native);
     }
 }
+
+/// Who trains is told which state is lost, and with which sample.
+#[test]
+fn a_state_that_is_lost_is_named_with_its_sample() {
+    let text = digits(64, TRAIN).replace("q' = x / 32 ms", "q' = sqrt(15.5 - x) / 32 ms");
+    let mut session = session(&text).unwrap_or_else(|d| panic!("{d:?}"));
+    let said = session.epoch(&mut train::Unwatched).unwrap_err().0;
+    let number = |before: &str| -> usize {
+        let rest = said.split_once(before).unwrap_or_else(|| panic!("{said}")).1;
+        rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
+    };
+    assert!(said.contains("of `pixels.q` is no longer a finite number in epoch 1"), "{said}");
+    let (pixel, sample) = (number("number "), number("with sample "));
+    assert!(session.data().frame(sample, 0)[pixel] > 15.5, "{said}");
+}

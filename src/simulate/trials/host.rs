@@ -10,7 +10,7 @@ use super::given::{Brought, brought};
 use super::number::Number;
 use super::tape::Tape;
 use super::tract::Carrier;
-use super::{Both, Net, Origin, Readout, Room, Route, Runner, Sent, Slopes};
+use super::{Both, Lost, Net, Origin, Readout, Room, Route, Runner, Sent, Slopes};
 use crate::engine::{Engine, EngineError};
 use crate::simulate::Loss;
 use crate::step::FieldId;
@@ -24,6 +24,7 @@ pub struct Host<T> {
     tape: Tape<T>,
     /// The frame that the engine that goes forward has.
     frame: Option<usize>,
+    lost: Option<Lost>,
 }
 
 /// What happened on the way forward.
@@ -52,7 +53,7 @@ impl<T: Number> Ways<'_, T> {
 impl<T: Number> Host<T> {
     /// With an engine for each direction; so many threads carry events.
     pub fn new(net: &Net, forward: Box<dyn Engine>, back: Box<dyn Engine>, threads: usize) -> Host<T> {
-        Host { forward, back, threads, tape: Tape::whole(net), frame: None }
+        Host { forward, back, threads, tape: Tape::whole(net), frame: None, lost: None }
     }
 }
 
@@ -167,6 +168,10 @@ impl<T: Number> Runner for Host<T> {
         Ok(())
     }
 
+    fn lost(&self) -> Option<Lost> {
+        self.lost
+    }
+
     fn limit(&mut self, net: &Net, budget: f64) -> Result<Room, f64> {
         let room = Room::new(net, size_of::<T>(), budget)?;
         self.tape = Tape::new(net, room);
@@ -265,9 +270,24 @@ impl<T: Number> Host<T> {
             }
         }
         if !self.forward.all_finite() {
+            self.lost = self.odd(net)?;
             return Err(EngineError("a state is no longer a finite number".into()));
         }
         Ok(ran)
+    }
+
+    /// The first state that is no finite number.
+    fn odd(&self, net: &Net) -> Result<Option<Lost>, EngineError> {
+        let mut values: Vec<T> = Vec::new();
+        for (state, (field, count)) in net.states.iter().enumerate() {
+            T::read(&*self.forward, field.forward, *count, &mut values)?;
+            let is_odd = |x: &T| !Into::<f64>::into(*x).is_finite();
+            if let Some(at) = values.iter().position(is_odd) {
+                let cells = (count / net.trials.max(1)).max(1);
+                return Ok(Some(Lost { state, trial: at / cells, cell: at % cells }));
+            }
+        }
+        Ok(None)
     }
 
     /// Brings what arrives in a step, of what is sent in those before it.

@@ -187,8 +187,24 @@ pub trait Runner: Send {
         None
     }
 
+    /// Where the last call has lost a state, if it has and knows.
+    fn lost(&self) -> Option<Lost> {
+        None
+    }
+
     /// Keeps no more than so many bytes of all steps. The error says how many it takes at least.
     fn limit(&mut self, net: &Net, budget: f64) -> Result<Room, f64>;
+}
+
+/// Where a state is no longer a finite number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lost {
+    /// Which of [`Net::states`].
+    pub state: usize,
+    /// The trial.
+    pub trial: usize,
+    /// The cell, or the compartment, among those of a trial.
+    pub cell: usize,
 }
 
 /// The derivatives of a loss.
