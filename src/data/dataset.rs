@@ -66,7 +66,7 @@ impl Samples {
             (None, true) => (numbers(path, *span, "x")?, numbers(path, *span, "y")?, &self.file),
             (None, false) => {
                 let why = "it has samples only: say where their classes are, `labels = \"labels.npy\"`";
-                whole(path, *span)?;
+                numbers(path, *span, "x")?;
                 return Err(wrong(why.into()));
             }
         };

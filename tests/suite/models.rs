@@ -301,7 +301,7 @@ cases! {
     cortical_rs cortical_tables encoders fitzhugh_nagumo fractions_and_pools generators granule_channels hh_facts hindmarsh_rose inputs
     integrate_and_fire izhikevich_2003 izhikevich_2007 library_cells library_synapses lif_fi morris_lecar_channels moving_thresholds nmda_channels olive_cell
     passive pinsky_rinzel_channels plant_channels purkinje_channels pyramidal_channels refractory squid_cnexp
-    squid_exp_euler squid_neuron squid_scipy stomatogastric_channels thalamus_channels wang_buzsaki_channels
+    squid_exp_euler squid_neuron squid_scipy stomatogastric_channels surrogates thalamus_channels wang_buzsaki_channels
 }
 
 fn files(folder: &str, ending: &str) -> Vec<PathBuf> {

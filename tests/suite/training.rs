@@ -1293,7 +1293,7 @@ fn what_cannot_learn_is_refused() {
         (with("mean(out.v)", "mean(out.w)"), "there is no state `out.w`"),
         (with("mean(out.v)", "spike_count(out)"), "`out` does not spike, so that nothing can be counted"),
         (with("digits.npz", "digit.npz"), "cannot read"),
-        (with("digits.npz", "ring.csv"), "it is no .npz archive"),
+        (with("digits.npz", "ring.csv"), "neither an .npz archive nor an .npy file"),
         (with("cross_entropy(mean(out.v))", "cross_entropi(mean(out.v))"), "there is no loss `cross_entropi`"),
         (with("cross_entropy(mean(out.v))", "mse(mean(out.v))"), "`mse` needs what the readout shall be"),
         (with("cross_entropy(mean(out.v))", "cross_entropy"), "`cross_entropy` reads nothing"),
