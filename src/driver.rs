@@ -439,8 +439,11 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
 /// The uniform parameters whose values are computed from one of them.
 fn computed_from(program: &Program, ode: &ode::Model, field: &Field) -> Vec<FieldId> {
     let (FieldKind::Uniform, Source::Param(param)) = (field.kind, field.source) else { return Vec::new() };
+    let of_param = BTreeSet::from([ode::ParamId(param)]);
     let of = |other: &Field| match (other.kind, other.source) {
-        (FieldKind::Uniform, Source::Param(at)) => at != param && ode.follows(ode::ParamId(at), ode::ParamId(param)),
+        (FieldKind::Uniform, Source::Param(at)) => {
+            at != param && ode.follows(ode.param(ode::ParamId(at)).value, &of_param)
+        }
         _ => false,
     };
     (0..).map(FieldId).zip(&program.fields).filter(|(_, other)| of(other)).map(|(id, _)| id).collect()

@@ -4,7 +4,7 @@
 //! conditions has changed. Both are looked for on the grid of the run's `dt`: what begins and ends between two of its points may be missed.
 //! Never true here: a line is looked for ([`super::switches`] knows where lines meet).
 
-use super::tape::{Changes, Ground, Scene, Tape, changes, is_comparison, is_instant};
+use super::tape::{Changes, Ground, Scene, Tape, changes, is_instant, jumps};
 use crate::engine::EngineError;
 use crate::ode::{Model, Node, NodeId};
 use crate::operators::{BinaryOp, UnaryOp};
@@ -52,15 +52,6 @@ fn shapes(model: &Model, order: &[NodeId], known: &HashMap<NodeId, Changes>) -> 
         shapes.insert(id, shape);
     }
     shapes
-}
-
-/// Does it jump where its operands need not?
-fn jumps(node: Node) -> bool {
-    match node {
-        Node::Unary(op, _) => matches!(op, UnaryOp::Floor | UnaryOp::Ceil),
-        Node::Binary(op, ..) => is_comparison(op),
-        _ => false,
-    }
 }
 
 /// The times, in order, at which steps have to end because something that depends on the time alone, and is no line, jumps or has moved far.

@@ -261,12 +261,7 @@ impl Maker<'_> {
         let graph = &self.model.graph;
         let node = graph.node(id);
         // What jumps in time jumps at times where steps end: until then it is as it is.
-        let jumps = match node {
-            Node::Unary(op, _) => matches!(op, UnaryOp::Floor | UnaryOp::Ceil),
-            Node::Binary(op, ..) => is_comparison(op),
-            _ => false,
-        };
-        if held == 0 && jumps && self.changes[&id] == Changes::InTime {
+        if held == 0 && jumps(node) && self.changes[&id] == Changes::InTime {
             for node in graph.reachable([id]) {
                 if self.changes[&node] != Changes::Never {
                     self.add(node, 1)?;
@@ -357,6 +352,15 @@ impl Maker<'_> {
 /// Is it the time at which a step begins, and the instant that it may begin too early?
 pub(super) fn is_instant(model: &Model, x: NodeId, y: NodeId) -> bool {
     model.graph.node(x) == Node::StepTime && model.graph.constant(y) == Some(INSTANT)
+}
+
+/// Does it jump where its operands need not?
+pub(super) fn jumps(node: Node) -> bool {
+    match node {
+        Node::Unary(op, _) => matches!(op, UnaryOp::Floor | UnaryOp::Ceil),
+        Node::Binary(op, ..) => is_comparison(op),
+        _ => false,
+    }
 }
 
 /// Does it compare numbers?

@@ -1100,13 +1100,19 @@ impl<'s> Lowering<'s> {
         self.between.contains(&true) && self.model.graph.reachable([amount]).iter().any(arrived)
     }
 
+    /// What is added to states of a population between two steps.
+    fn jumps_between(&self, population: usize) -> impl Iterator<Item = &'s Jump> {
+        let model = self.model;
+        let own = model.jumps.iter().filter(move |jump| model.state(jump.state).population == population);
+        own.filter(|jump| self.comes_between(jump.amount))
+    }
+
     /// Is it asked between two steps whether a cell was held in the first of them?
     fn looks_back(&self, population: usize) -> bool {
         let model = self.model;
         let is_refractory =
             model.populations[population].spike.as_ref().is_some_and(|spike| spike.refractory.is_some());
-        let mut jumps = model.jumps.iter().filter(|jump| model.state(jump.state).population == population);
-        is_refractory && jumps.any(|jump| self.comes_between(jump.amount))
+        is_refractory && self.jumps_between(population).next().is_some()
     }
 
     /// Does the reset of a spike take back what is added to a state between the step of the spike and the next, where no refractory time does?
@@ -1128,8 +1134,7 @@ impl<'s> Lowering<'s> {
     /// the step before has reset.
     fn between(&mut self, draft: &mut Draft, population: usize) {
         let (model, space) = (self.model, population_space(population));
-        let jumps = model.jumps.iter().filter(|jump| model.state(jump.state).population == population);
-        let jumps: Vec<&Jump> = jumps.filter(|jump| self.comes_between(jump.amount)).collect();
+        let jumps: Vec<&Jump> = self.jumps_between(population).collect();
         if jumps.is_empty() {
             return;
         }

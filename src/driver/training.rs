@@ -30,7 +30,7 @@ use crate::simulate::{self, Loss};
 use crate::source::Span;
 use crate::step::{self, FieldId, FieldKind, Program, Source};
 use crate::units;
-use begin::{Followers, follows};
+use begin::Followers;
 use learn::{Learnt, Numbers, Of, OfCells, Range, idle, learnt, numbers, of_each_cell, place_of, weights_begin_within};
 use loaded::Loaded;
 use programs::{Programs, Whole, resistivities};
@@ -87,7 +87,7 @@ fn left_behind(model: &Model, train: &Train) -> Option<Diagnostic> {
     let full = given(model, &train.input).ok()?;
     let input = model.params.iter().position(|p| p.name == full)?;
     let of_samples = BTreeSet::from([ParamId(input as u32)]);
-    let passed = model.passed_on().into_iter().find(|(_, sent)| follows(model, *sent, &of_samples));
+    let passed = model.passed_on().into_iter().find(|(_, sent)| model.follows(*sent, &of_samples));
     if let Some((first, _)) = passed {
         let p = &model.projections[first];
         let message = format!("what `{}` passes on would keep the values of a frame for a step of the next", p.name);
@@ -96,7 +96,7 @@ fn left_behind(model: &Model, train: &Train) -> Option<Diagnostic> {
         return Some(d.help("pass on a state that follows the samples: `x' = ...`"));
     }
     let (_, follower) = (0..).zip(&model.params).find(|(at, p)| {
-        *at != input && (p.home.is_some() || p.population.is_some()) && follows(model, p.value, &of_samples)
+        *at != input && (p.home.is_some() || p.population.is_some()) && model.follows(p.value, &of_samples)
     })?;
     let message = format!("`{}` would keep the values of the first frame", follower.name);
     let d = Diagnostic::new(Code::Unsupported, frame, message, "the samples change from frame to frame");
@@ -728,14 +728,14 @@ fn begins_alike(model: &Model, of: &BTreeSet<ParamId>) -> Result<(), Vec<Diagnos
     };
     for cable in &model.cables {
         let cells = &model.populations[model.cells_of(cable.population)].name;
-        if resistivities(model, cable).is_some_and(|ra| follows(model, model.param(ra).value, of)) {
+        if resistivities(model, cable).is_some_and(|ra| model.follows(model.param(ra).value, of)) {
             return wrong(format!(
                 "the resistivity of `{cells}` differs from compartment to compartment, and would change"
             ));
         }
     }
     for place in model.seen_by_edges() {
-        if follows(model, model.state(place.v).init, of) {
+        if model.follows(model.state(place.v).init, of) {
             let cells = &model.populations[model.cells_of(place.population)].name;
             return wrong(format!("what `{cells}` begins with at its gap junctions would change"));
         }

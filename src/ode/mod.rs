@@ -58,7 +58,8 @@ use crate::morphology::space::{Line, Sources};
 use crate::morphology::{Measure, Tree};
 use crate::source::Span;
 use crate::units::{Dim, DisplayUnit};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
 use std::sync::Arc;
 
 /// A node of a [`Graph`].
@@ -654,22 +655,24 @@ impl Model {
         }
     }
 
-    /// Is a parameter computed from another, by itself or by way of others?
-    pub fn follows(&self, param: ParamId, other: ParamId) -> bool {
-        let (mut seen, mut left) = (vec![param], vec![self.param(param).value]);
+    /// Is a value made of one of these parameters?
+    pub fn follows(&self, value: NodeId, params: &BTreeSet<ParamId>) -> bool {
+        !self.made_of(value).0.is_disjoint(params)
+    }
+
+    /// The parameters and the files that a value is made of, by itself or through other parameters.
+    pub fn made_of(&self, value: NodeId) -> (BTreeSet<ParamId>, BTreeSet<u32>) {
+        let (mut params, mut files, mut left) = (BTreeSet::new(), BTreeSet::new(), vec![value]);
         while let Some(value) = left.pop() {
             for id in self.graph.reachable([value]) {
                 match self.graph.node(id) {
-                    Node::Param(read) if read == other => return true,
-                    Node::Param(read) if !seen.contains(&read) => {
-                        seen.push(read);
-                        left.push(self.param(read).value);
-                    }
+                    Node::Param(param) if params.insert(param) => left.push(self.param(param).value),
+                    Node::Data(file) => _ = files.insert(file),
                     _ => {}
                 }
             }
         }
-        false
+        (params, files)
     }
 
     /// What an element of a population is called in messages, such as `cell 3` or `dend(0.25) of cell 3`.

@@ -7,7 +7,7 @@
 use super::{Whole, internal};
 use crate::diag::Diagnostic;
 use crate::engine::EngineError;
-use crate::ode::{self, Model, Node, NodeId, ParamId, StateId};
+use crate::ode::{self, Model, NodeId, ParamId, StateId};
 use crate::simulate::trials::Net;
 use crate::step::{Program, Source};
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,26 +47,6 @@ struct Follower {
     of_samples: bool,
 }
 
-/// Does a value follow one of these parameters?
-pub(super) fn follows(model: &Model, value: NodeId, params: &BTreeSet<ParamId>) -> bool {
-    !made_of(model, value).0.is_disjoint(params)
-}
-
-/// The parameters and the files that a value is made of, by itself or through other parameters.
-fn made_of(model: &Model, value: NodeId) -> (BTreeSet<ParamId>, BTreeSet<u32>) {
-    let (mut params, mut files, mut left) = (BTreeSet::new(), BTreeSet::new(), vec![value]);
-    while let Some(value) = left.pop() {
-        for id in model.graph.reachable([value]) {
-            match model.graph.node(id) {
-                Node::Param(param) if params.insert(param) => left.push(model.param(param).value),
-                Node::Data(file) => _ = files.insert(file),
-                _ => {}
-            }
-        }
-    }
-    (params, files)
-}
-
 impl Followers {
     /// Those among what cells begin with, in a program whose events are carried. Samples give `input`; `learnt` are the parameters that learn; `passed` is
     /// what cells pass on through graded synapses when a run begins, by the first projection.
@@ -77,7 +57,7 @@ impl Followers {
         (input, learnt, passed): (ParamId, BTreeSet<ParamId>, BTreeMap<usize, NodeId>),
         whole: &Whole,
     ) -> Result<Followers, Vec<Diagnostic>> {
-        let Some(&given) = made_of(model, model.param(input).value).1.first() else {
+        let Some(&given) = model.made_of(model.param(input).value).1.first() else {
             return Err(internal("samples give no numbers of cells"));
         };
         let each = net.given.elements / net.trials.max(1);
@@ -93,7 +73,7 @@ impl Followers {
             files.into_iter().filter_map(of_file)
         };
         for (_, p, graded) in model.graded_given() {
-            let (params, files) = made_of(model, graded.sent);
+            let (params, files) = model.made_of(graded.sent);
             followers.sends_samples |= params.contains(&input);
             followers.data.extend(numbers(p.from, files));
             let cells = whole.experiment.extent.cells[p.from];
@@ -119,7 +99,7 @@ impl Followers {
             };
             let is_passed = matches!(program.field(both.forward).source, Source::Sent(..));
             let Some(population) = population else { continue };
-            let (params, files) = made_of(model, value);
+            let (params, files) = model.made_of(value);
             let of_samples = params.contains(&input);
             if is_passed || of_samples || !params.is_disjoint(&learnt) {
                 let cells = values.len() / net.trials.max(1);

@@ -4,7 +4,7 @@
 //! Never true here: a name fits several things without a word, or something learns twice.
 
 use super::reads::{Read, readout};
-use super::{Learner, at, begin::follows, given};
+use super::{Learner, at, given};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::driver::Fitted;
 use crate::driver::gradient::{decides_sizes, fitted, range};
@@ -167,7 +167,7 @@ pub(super) fn learnt(model: &Model, learn: &[Learn], input: &(String, Span)) -> 
     for (one, _) in &parameters {
         let alone = BTreeSet::from([one.param]);
         let mut given = model.graded_given();
-        if let Some((_, p, _)) = given.find(|(.., graded)| follows(model, graded.sent, &alone)) {
+        if let Some((_, p, _)) = given.find(|(.., graded)| model.follows(graded.sent, &alone)) {
             let d = Diagnostic::without_place(Code::Unsupported, format!("`{}` cannot learn", one.name));
             let d = d.note(format!("what the graded synapses of `{}` pass on depends on it", p.name));
             return Err(vec![at(place_of(learn, &one.name), d)]);
@@ -350,7 +350,7 @@ pub(super) fn parameter(
             let others = (0..).map(ParamId).zip(&model.params).filter(|(id, _)| *id != one.param);
             let of_params = others.map(|(_, p)| (p.value, &p.name));
             let of_states = model.states.iter().map(|s| (s.init, &s.name));
-            if let Some((_, other)) = of_params.chain(of_states).find(|(value, _)| follows(model, *value, &alone)) {
+            if let Some((_, other)) = of_params.chain(of_states).find(|(value, _)| model.follows(*value, &alone)) {
                 let message = format!("`{name}` differs from cell to cell, and `{other}` follows it");
                 let d = learn.wrong(Code::Unsupported, message);
                 return Err(d.note("so far what each cell has for itself learns where equations alone read it"));

@@ -230,7 +230,7 @@ impl<T: Number> Host<T> {
         for (field, values) in &net.begin {
             self.forward.write(field.forward, values)?;
         }
-        self.frame = None;
+        (self.frame, self.lost) = (None, None);
         self.tape.clear();
         let begin = |readout: &Readout| match *readout {
             Readout::Count(of) => vec![0.0; net.spiking[of].cells * net.trials],
