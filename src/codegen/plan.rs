@@ -264,6 +264,9 @@ pub struct SpacePlan {
     pub data: Vec<FieldId>,
     /// Temp slots: what a pass stores for a later one, or for others.
     pub temp: Vec<FieldId>,
+    /// Those of the temps in which arrivals are added up that their only reader, a kernel of the step, sets to 0 again: all of them, or none. The
+    /// machine need not, which would cost a turn through memory.
+    pub swept: Vec<FieldId>,
     /// What maps of branched cells reach, and which bank would hold it if no map did.
     pub flat: Vec<(FieldId, Bank)>,
     /// Event numbers.
@@ -442,7 +445,7 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
     let plain: Vec<SpaceId> = spaces().filter(|&space| !are_edges(space)).collect();
     let shared: Vec<Vec<Shared>> = plain.iter().map(|&space| shared(program, &passes, space)).collect();
     let surroundings = Surroundings { program, homes: &homes, relations: &relations, passes: &passes, shared: &shared };
-    let spaces: Vec<SpacePlan> = plain.iter().map(|&space| surroundings.space_plan(space, options)).collect();
+    let mut spaces: Vec<SpacePlan> = plain.iter().map(|&space| surroundings.space_plan(space, options)).collect();
     let none: Vec<Vec<Shared>> = vec![Vec::new(); program.spaces.len()];
     let edges = Surroundings {
         program: &of_edges.program,
@@ -454,6 +457,9 @@ pub fn plan(program: &Verified, options: &PlanOptions) -> Result<Plan, Unplanned
     let by_themselves = PlanOptions { sizes: None, ..options.clone() };
     let deliveries =
         deliveries::deliveries(program, drafts, &of_edges, |space| edges.space_plan(space, &by_themselves))?;
+    for space in &mut spaces {
+        space.swept = swept(space, &deliveries);
+    }
     let narrow = match options.precision {
         Precision::Bf16 => narrow(&homes, &spaces, &passes),
         Precision::F64 | Precision::F32 => Vec::new(),
@@ -543,6 +549,7 @@ impl Surroundings<'_> {
             output: of(FieldKind::Output),
             data: of(FieldKind::Data),
             temp: of(FieldKind::Temp).into_iter().filter(in_slot).collect(),
+            swept: Vec::new(),
             flat: (0..self.program.fields.len() as u32).filter_map(flat).collect(),
             events: of(FieldKind::Event),
             edges,
@@ -550,6 +557,22 @@ impl Surroundings<'_> {
             kernels,
         }
     }
+}
+
+/// The sums of arrivals that kernels of a space can set to 0 again: each has one reader, which goes through all cells once in every step.
+fn swept(space: &SpacePlan, deliveries: &[Delivery]) -> Vec<FieldId> {
+    let mut sums: Vec<FieldId> =
+        deliveries.iter().flat_map(Delivery::sums).filter(|sum| space.temp.contains(sum)).collect();
+    sums.sort_unstable();
+    sums.dedup();
+    let told = |&sum: &FieldId| space.shared.iter().any(|shared| shared.field == sum);
+    let reads = |kernel: &&KernelPlan, sum: FieldId| kernel.registers.iter().any(|r| r.used && r.field == sum);
+    let once = |&sum: &FieldId| {
+        let mut readers = space.kernels.iter().filter(|kernel| reads(kernel, sum));
+        let (reader, other) = (readers.next(), readers.next());
+        other.is_none() && reader.is_some_and(|kernel| kernel.nest == Nest::Pass && kernel.connected.is_none())
+    };
+    if sums.iter().all(once) && !sums.iter().any(told) { sums } else { Vec::new() }
 }
 
 /// The bank of a field that has a value for every element.

@@ -157,6 +157,8 @@ pub struct Receiver {
     pub slots: usize,
     /// Of so many cells they stand in a block, slot after slot.
     pub lanes: usize,
+    /// Are its sums set to 0 by who reads them?
+    pub swept: bool,
 }
 
 /// The sums of a temp slot.
@@ -171,7 +173,7 @@ struct Sums {
 impl Sums {
     /// The place of each block of them among the temps.
     fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
-        let Receiver { places, begin, slots, lanes } = self.receiver.clone();
+        let Receiver { places, begin, slots, lanes, .. } = self.receiver.clone();
         let first = begin + self.slot * lanes;
         (0..places.len() / lanes).map(move |block| first + block * slots * lanes).map(move |at| at..at + lanes)
     }
@@ -196,7 +198,7 @@ struct Travel {
 pub struct Arrivals<T> {
     /// In the order in which what is sent in one step is added.
     rows: Vec<Rows<T>>,
-    /// Where all sums are among the temps of the part.
+    /// Where the sums are among the temps of the part that a step begins with 0.
     sums: Vec<Range<usize>>,
     /// In the order of sending.
     travels: Vec<Travel>,
@@ -245,7 +247,8 @@ impl<T: Scalar> Arrivals<T> {
         }
         drafts.sort_by_key(|draft| (draft.from, draft.event));
         let rows = drafts.iter().map(|draft| Rows::new(draft, senders(draft.from), &sums, &order)).collect();
-        let mut blocks: Vec<Range<usize>> = sums.iter().flat_map(Sums::blocks).collect();
+        let kept = sums.iter().filter(|sums| !sums.receiver.swept);
+        let mut blocks: Vec<Range<usize>> = kept.flat_map(Sums::blocks).collect();
         blocks.sort_unstable_by_key(|block| block.start);
         // Those side by side are cleared at once.
         let mut all: Vec<Range<usize>> = Vec::new();

@@ -49,6 +49,8 @@ pub struct Shape {
     pub data: usize,
     /// Temp fields that live in memory.
     pub temp: usize,
+    /// Do kernels set the temp fields to 0 again that arrivals are added up in, once they have read them?
+    pub swept: bool,
     /// How many steps one call of the step kernel may advance.
     pub window: u32,
 }
@@ -767,8 +769,8 @@ impl<T: Scalar> Part<T> {
             let own = traffic.deliveries.iter().filter(|delivery| group.spaces.contains(&delivery.to));
             let own: Vec<&Delivery<T>> = own.collect();
             let receiver = |space: usize| {
-                let Shape { temp: slots, lanes, .. } = spaces[space].shape;
-                Receiver { places: places(space), begin: spaces_of_part[space].temp.start, slots, lanes }
+                let Shape { temp: slots, lanes, swept, .. } = spaces[space].shape;
+                Receiver { places: places(space), begin: spaces_of_part[space].temp.start, slots, lanes, swept }
             };
             Arrivals::new(&own, |space| spaces[space].size, receiver, order)
         };
@@ -1232,7 +1234,7 @@ mod tests {
         let edges = Edges { offsets: (0..=16).collect(), sources: (0..16).map(|cell| (cell + 15) % 16).collect() };
         let relations = vec![Relation { from: 0, to: 0, edges: Arc::new(edges), numbers: Vec::new() }];
         let order = orders(Arrangement::Listed, &relations, &[(16, &[], 8)]).remove(0);
-        let shape = Shape { lanes: 8, state: 1, cell: 0, output: 0, data: 0, temp: 0, window: 40 };
+        let shape = Shape { lanes: 8, state: 1, cell: 0, output: 0, data: 0, temp: 0, swept: false, window: 40 };
         let kernels = Arc::new(Ring { fails_before: AtomicU64::new(fails_before) });
         let shared = vec![SharedField { bank: Bank::State, slot: 0, pass: 0 }];
         let groups = vec![Group { spaces: vec![0], passes: 1, observed: 0, events: false, branched: vec![] }];

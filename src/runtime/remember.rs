@@ -264,7 +264,7 @@ impl<T: Scalar> Remembered<T> {
 
     /// Events arrive in a step.
     pub fn arrive(&mut self, step: Step<'_>, mut cell: Cell<'_, T>, with: &dyn Kernels<T>) -> Result<(), Fault> {
-        for &(_, sum) in &self.what.sums {
+        for &(_, sum) in self.what.sums.iter().filter(|_| !cell.shape.swept) {
             for block in cell.temp.chunks_mut(cell.shape.temp * cell.shape.lanes) {
                 block[sum * cell.shape.lanes..][..cell.shape.lanes].fill(T::default());
             }

@@ -852,7 +852,7 @@ fn named_by_the_plan(kernel: &[&str]) -> Vec<String> {
         let first = line.split(' ').next().unwrap_or_default().to_string();
         let columns = |list: &str| list.split(", ").map(str::to_string).collect::<Vec<_>>();
         in_loops |= line.starts_with("for each");
-        if line == "for each step {" {
+        if matches!(line, "for each step {" | "for the step {") {
             steps = Some(loops.len());
         }
         if let Some(register) = line.strip_prefix("load ").filter(|rest| rest.contains(" from ")) {
@@ -873,8 +873,8 @@ fn named_by_the_plan(kernel: &[&str]) -> Vec<String> {
 /// The names that the code of a kernel defines, in order, but those of its surroundings.
 fn named_by_the_code(kernel: &[&str]) -> Vec<String> {
     const SURROUNDINGS: &[&str] = &[
-        "state", "cell", "output", "data", "temp", "sums", "some", "blocks", "own", "rows", "row", "arrived", "width",
-        "Call", "(mut",
+        "state", "cell", "output", "data", "temp", "sums", "some", "blocks", "own", "rows", "row", "arrived", "step",
+        "width", "Call", "(mut",
     ];
     const NUMBERED: &[&str] = &["arriving", "from", "width", "draw", "held"];
     let numbered = |name: &str| {

@@ -70,6 +70,11 @@ pub struct KernelPlan {
 }
 
 impl KernelPlan {
+    /// Is each of its runs a single step?
+    pub fn takes_one_step(&self) -> bool {
+        self.role != Role::Step || self.nest == Nest::Pass
+    }
+
     /// All operations on lanes.
     pub(super) fn lanes(&self) -> impl Iterator<Item = &Stmt> {
         let of_edges = self.edges.iter().flat_map(|edges| &edges.body);

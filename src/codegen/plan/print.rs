@@ -90,6 +90,7 @@ fn print_space(f: &mut Formatter<'_>, plan: &Plan, space: &SpacePlan) -> fmt::Re
     for (title, fields) in banks {
         table(f, plan, &format!("  {title} [block][slot][lane]"), fields)?;
     }
+    table(f, plan, "  read once, then 0", &space.swept)?;
     table(f, plan, "  events", &space.events)?;
     if !space.edges.is_empty() {
         let edges = |&number: &u32| {
@@ -150,7 +151,7 @@ fn print_kernel(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan) -> fmt:
     for &local in &kernel.held {
         writeln!(f, "      hold {} as long as its counter stays", kernel.locals[local as usize].name)?;
     }
-    writeln!(f, "      for each step {{")?;
+    writeln!(f, "      {} {{", steps(kernel))?;
     stmts(f, plan, kernel, "every step", "        ", &kernel.body)?;
     for &(field, value) in &kernel.stores {
         writeln!(f, "        store {} to {}", operand(kernel, value), place(plan, field))?;
@@ -180,10 +181,15 @@ fn prologue(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan, prologue: &
     stmts(f, plan, kernel, "of cells", "          ", &prologue.cell)
 }
 
+/// The loop over the steps of a run.
+fn steps(kernel: &KernelPlan) -> &'static str {
+    if kernel.takes_one_step() { "for the step" } else { "for each step" }
+}
+
 /// The loops of a kernel with edges.
 fn print_connected(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan, connected: &Connected) -> fmt::Result {
     let local = |local: u32| &kernel.locals[local as usize].name;
-    writeln!(f, "    for each step {{")?;
+    writeln!(f, "    {} {{", steps(kernel))?;
     writeln!(f, "      for each {BATCH} blocks {{")?;
     writeln!(f, "        for each block {{")?;
     let asks: Vec<String> = connected.asks.iter().map(|bank| format!("{bank:?}").to_lowercase()).collect();

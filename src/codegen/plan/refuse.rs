@@ -159,7 +159,9 @@ fn check_passes_of(program: &Program, passes: &Passes, role: Role) -> Result<(),
         OpKind::Gather(field, Map::Source) | OpKind::Accumulate(field, Some(Map::Source | Map::Target), _)
             if passes.stores(program, role, field).len() > 1 =>
         {
-            refuse(format!("`{}` is written again after others have seen it", program.field(field).name))
+            let why =
+                "is written again after others have seen it, as where spikes without a delay move what junctions see";
+            refuse(format!("`{}` {why}", program.field(field).name))
         }
         _ => Ok(()),
     })
@@ -343,7 +345,7 @@ mod tests {
                 "over @r {\n %1 = gather @a.v along source\n accumulate @a.s along target, %1\n }
                 over @a {\n %2 = field @a.s\n store @a.v, %2\n }
                 over @r {\n %3 = gather @a.v along source\n accumulate @a.s along target, %3\n }",
-                "`a.s` is written again after others have seen it",
+                "`a.s` is written again after others have seen it, as where spikes without a delay move what junctions see",
             ),
             (
                 "space @r from @a to @a\n",

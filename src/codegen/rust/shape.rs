@@ -16,6 +16,7 @@ pub fn shape(space: &SpacePlan) -> Shape {
         output: space.output.len(),
         data: space.data.len(),
         temp: space.temp.len(),
+        swept: !space.swept.is_empty(),
         window: space.step().map(|kernel| kernel.window).min().unwrap_or(u32::MAX),
     }
 }

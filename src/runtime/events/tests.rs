@@ -69,7 +69,7 @@ fn arrive(deliveries: &[Delivery<f64>], sent: &All) {
     let begin = |space: usize| (0..space).map(temps).sum();
     let receiver = |space: usize| {
         let places = 0..CELLS[space].next_multiple_of(LANES);
-        Receiver { places, begin: begin(space), slots: SLOTS, lanes: LANES }
+        Receiver { places, begin: begin(space), slots: SLOTS, lanes: LANES, swept: false }
     };
     let mut arrivals = Arrivals::new(&deliveries.iter().collect::<Vec<_>>(), |space| CELLS[space], receiver, |_| None);
     let mut sums: Vec<(usize, usize)> = deliveries.iter().map(|d| (d.to, d.slot)).collect();
