@@ -297,9 +297,9 @@ of inputs, `init`, `param` and `record` lines lie inside the population.
 
 BadEvent "NU0323" Error "an event cannot do this"
 "In a synapse, `on event(weight: nS) { g += weight }` says what is added to a state when a spike arrives.
-All synapses of a cell share the states that its current adds up, and spikes that arrive together
-are added up before they act: such a state is added to, never set or read. What an event sets or
-reads, and what `on post` changes, every synapse has for itself: traces of spikes, the weight.
+All synapses of a cell share the states that its current adds up, and spikes that arrive together are added
+up before they act: to such a state multiples of the weight are added, and it is never set or read. What an
+event sets or reads, and what `on post` changes, every synapse has for itself: traces of spikes, the weight.
 
   wrong   on event(weight: nS) { g = weight }
   right   on event(weight: nS) { g += weight }

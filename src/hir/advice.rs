@@ -5,9 +5,10 @@
 
 use super::builtins::Builtin;
 use super::error::DimensionError;
+use super::expr::constant_of;
 use super::lower::Lowerer;
 use super::scope::{Entry, Role, Scope, ScopeKind};
-use super::{Expr, ExprKind, Ty};
+use super::{Expr, ExprKind, SymbolId, Ty};
 use crate::diag::Diagnostic;
 use crate::source::Span;
 use crate::syntax::ast::{BinaryOp, UnaryOp};
@@ -25,13 +26,12 @@ pub(super) struct Bare {
 pub(super) const EVENT_RATE: &str = "the rate of events";
 
 impl<'a> Lowerer<'a> {
-    /// Is an expression a number without a unit, or the name of a parameter or constant that is one?
+    /// Is an expression a number without a unit, or the name of a parameter, a constant or a state that is one?
     pub(super) fn bare(&self, scope: &Scope<'a>, x: &Expr) -> Option<Bare> {
         if x.ty != Ty::Real(Dim::ONE) {
             return None;
         }
         let text = self.text(x.span);
-        let is_literal = |e: &Expr| matches!(e.kind, ExprKind::Number(_)) && starts_number(self.text(e.span));
         match &x.kind {
             ExprKind::Number(_) if starts_number(text) => Some(Bare { value: x.span, name: None }),
             ExprKind::Number(_) => {
@@ -43,15 +43,26 @@ impl<'a> Lowerer<'a> {
                 let inner = self.bare(scope, a)?;
                 Some(if inner.name.is_none() { Bare { value: x.span, ..inner } } else { inner })
             }
-            ExprKind::Symbol(id) | ExprKind::NetworkParam(id) => {
-                let entry = scope.entries.get(id.0 as usize)?;
-                let value = entry.value.as_ref()?;
-                let unitless = entry.role == Role::Param && entry.unit.is_none() && entry.want.is_none();
-                (unitless && is_literal(value))
-                    .then(|| Bare { value: value.span, name: Some((entry.name.clone(), x.span)) })
-            }
+            ExprKind::Symbol(id) | ExprKind::NetworkParam(id) => self.bare_entry(scope, *id, x.span),
             _ => None,
         }
+    }
+
+    /// Has a parameter or a state, which is used here, a number without a unit for its value? States between -1 and 1 are pure numbers more often than
+    /// not: gates, traces and fractions.
+    pub(super) fn bare_entry(&self, scope: &Scope<'a>, id: SymbolId, used: Span) -> Option<Bare> {
+        let entry = scope.entries.get(id.0 as usize)?;
+        let value = entry.value.as_ref()?;
+        let is_literal = matches!(value.kind, ExprKind::Number(_)) && starts_number(self.text(value.span));
+        let fits = match entry.role {
+            Role::Param => is_literal,
+            Role::State(_) => {
+                starts_number(self.text(value.span).trim_start_matches('-')) && constant_of(value)?.abs() > 1.0
+            }
+            Role::Let | Role::Port(_) | Role::Voltage | Role::Pool => false,
+        };
+        let unitless = entry.unit.is_none() && entry.want.is_none();
+        (fits && unitless).then(|| Bare { value: value.span, name: Some((entry.name.clone(), used)) })
     }
 
     /// The bare numbers among the factors of a product, with the sign of their power.
@@ -285,6 +296,16 @@ impl<'a> Lowerer<'a> {
         let odd = x.quantity().is_none() && y.quantity().is_some();
         let first = if odd { self.edit(scope, a, y) } else { None };
         literals.or(first).or_else(|| self.edit(scope, b, x)).or_else(bare)
+    }
+
+    /// Says that a state whose value is a bare number needs a unit, if it gets something of another dimension than that of a `pure` state.
+    pub(super) fn needs_unit(&mut self, scope: &Scope<'a>, id: SymbolId, used: Span, (given, pure): (Ty, Dim)) -> bool {
+        let Some(bare) = self.bare_entry(scope, id, used) else { return false };
+        let needs = given != Ty::Bool && given.dim() != pure;
+        if needs {
+            self.error(self.missing_unit(&bare, given.dim().over(pure), None));
+        }
+        needs
     }
 
     /// The message for a bare number where a quantity is needed.

@@ -174,8 +174,12 @@ impl<'a> Lowerer<'a> {
                 // Keeps the place of the equation for messages at run time.
                 scope.entry_mut(id).span = e.name.span;
                 let dim = dim.over(Dim::TIME);
-                self.expect(scope, rate, dim, &format!("the derivative of `{}`", e.name.text))
-                    .unwrap_or_else(|| Expr::number(0.0, dim, e.name.span))
+                let rate = if self.needs_unit(scope, id, e.name.span, (rate.ty, Dim::ONE.over(Dim::TIME))) {
+                    None
+                } else {
+                    self.expect(scope, rate, dim, &format!("the derivative of `{}`", e.name.text))
+                };
+                rate.unwrap_or_else(|| Expr::number(0.0, dim, e.name.span))
             } else {
                 Expr::number(0.0, Dim::ONE, e.name.span)
             };

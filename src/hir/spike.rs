@@ -62,7 +62,11 @@ impl<'a> Lowerer<'a> {
         if again {
             self.error(SpikeError::SetTwice { name });
         }
-        let x = self.expr_of(scope, "", value, ty.dim(), &format!("the new value of `{}`", name.text))?;
+        let x = self.expr(scope, "", value)?;
+        if self.needs_unit(scope, id, name.span, (x.ty, Dim::ONE)) {
+            return None;
+        }
+        let x = self.expect(scope, x, ty.dim(), &format!("the new value of `{}`", name.text))?;
         let old = Expr::symbol(id, ty, name.span);
         let x = match op {
             AssignOp::Set => x,

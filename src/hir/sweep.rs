@@ -246,6 +246,11 @@ fn parse_spacing(text: &str) -> Result<Spacing, String> {
             "log" => log = true,
             "samples" => samples = true,
             "random" => (samples, random) = (true, true),
+            _ if words.contains('=') => {
+                let why =
+                    "names behind a comma go together, and their number stands at the end: `a=1..20mV,b=3..4nS:5`";
+                return Err(format!("{why}; each axis of a grid has a `--sweep` of its own"));
+            }
             _ => return Err(format!("behind the number of values stands `log`, `samples` or `random`, not `{word}`")),
         }
     }

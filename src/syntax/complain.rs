@@ -229,6 +229,9 @@ impl<'t> Complaint<'_, 't> {
                 } else {
                     let mut diagnostic =
                         self.at(index, format!("unexpected {found}"), "the statement is complete before this");
+                    if let Some(help) = self.help_behind(index) {
+                        return diagnostic.help(help);
+                    }
                     if !words.is_empty() && words.len() <= 6 {
                         diagnostic = diagnostic.note(format!("it could go on with {}", one_of(&words)));
                     }
@@ -242,6 +245,18 @@ impl<'t> Complaint<'_, 't> {
             return diagnostic.see(self.span(open), "opened here");
         }
         diagnostic
+    }
+
+    /// What to write where a statement goes on in the manner of another language.
+    fn help_behind(&self, index: usize) -> Option<&'static str> {
+        let token = self.token(index)?;
+        match token.text {
+            "if" => Some("a choice is `if condition then a else b`"),
+            _ if token.kind == TokenKind::Number => {
+                Some("put `*` between factors; a unit stands right behind its number: `0.07 /ms`")
+            }
+            _ => None,
+        }
     }
 
     /// The innermost bracket that is open at `index`.
@@ -457,6 +472,23 @@ impl<'t> Complaint<'_, 't> {
         {
             let help = format!("write `{state}' = ...`");
             return Some(self.at(self.pieces.start, "an equation is written with a prime", "").help(help));
+        }
+        if let Some(first) = first
+            && index == self.pieces.start + 1
+            && text == "("
+            && matches!(first.text, "d" | "der" | "ddt" | "diff")
+        {
+            let help = format!("write `{}' = ...`", self.text(index + 1));
+            return Some(self.at(self.pieces.start, "an equation is written with a prime", "").help(help));
+        }
+        if let Some(first) = first
+            && index == self.pieces.start + 2
+            && (self.text(index - 1), text) == ("'", "'")
+        {
+            let state = first.text;
+            let help =
+                format!("give the first derivative a name: `state rate = ...`, `{state}' = rate` and `rate' = ...`");
+            return Some(self.at(index, "equations are of the first order", "a second prime").help(help));
         }
         if let Some(first) = first
             && index == self.pieces.start + 1

@@ -52,10 +52,16 @@ pub fn parse(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> ast::Fi
             let items = pairs.flat_map(Pair::into_inner).filter(|p| p.as_rule() == Rule::item);
             tree.items = items.map(|p| builder.item(p)).collect();
         }
-        None => match foreign(file, text) {
-            Some(message) => builder.mistakes.push(message),
-            None => recover(text, &tokens, &mut builder, &mut tree),
-        },
+        None => {
+            if let Some(message) = foreign(file, text) {
+                builder.mistakes.push(message);
+            } else if let Some((mistake, opened)) = recover::opened(file, text, &tokens) {
+                diagnostics.push(mistake);
+                return parse(file, &opened, diagnostics);
+            } else {
+                recover(text, &tokens, &mut builder, &mut tree);
+            }
+        }
     }
     builder.mistakes.into_iter().for_each(|m| diagnostics.push(m));
     tree
@@ -65,7 +71,13 @@ pub fn parse(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> ast::Fi
 pub fn mended(text: &str) -> Option<String> {
     let tokens = tokens(text);
     let sound = too_deep(&tokens).is_none() && Grammar::parse(Rule::file, text).is_ok();
-    if sound { None } else { recover::mended(text, &tokens) }
+    if sound {
+        return None;
+    }
+    match recover::opened(FileId(0), text, &tokens) {
+        Some((_, opened)) => mended(&opened).or(Some(opened)),
+        None => recover::mended(text, &tokens),
+    }
 }
 
 /// The first token that nests deeper than the grammar, which recurses, may follow.

@@ -10,7 +10,7 @@ use super::complain::{Complaint, complain};
 use super::grammar::{Grammar, Rule, Token, TokenKind};
 use super::parse::too_deep;
 use crate::diag::{Code, Diagnostic};
-use crate::source::Span;
+use crate::source::{FileId, Span};
 use pest::Parser;
 use std::ops::Range;
 
@@ -488,6 +488,18 @@ impl Scene<'_> {
         })
     }
 
+    /// The last token of a line that is the head of a block but for its `{`, if the next line stands inside.
+    fn head_without_brace(&self, start: usize) -> Option<usize> {
+        let first = self.code[start];
+        let block = Block::ALL.iter().find_map(|outer| outer.opened_by(first.text)).filter(|_| first.first_on_line)?;
+        let next = (start + 1..self.code.len()).find(|&i| self.code[i].first_on_line)?;
+        let inside = self.column(&self.code[next]) > self.column(&first) && !self.is_symbol(next, "{");
+        let head = format!("{} {{", self.slice(&(start..next)));
+        let fits =
+            |pairs: pest::iterators::Pairs<'_, Rule>| pairs.last().is_some_and(|p| p.as_span().end() == head.len());
+        (inside && Grammar::parse(block.head(), &head).is_ok_and(fits)).then_some(next - 1)
+    }
+
     /// The place of the mistake if a block in `pieces` lacks its `}`: the index of its `{`, and of the first token
     /// that stands outside judging by the indentation.
     fn unclosed(&self, pieces: &Range<usize>) -> Option<(usize, usize)> {
@@ -515,6 +527,23 @@ impl Scene<'_> {
         let &innermost = open.last()?;
         Some(suspect.unwrap_or((innermost, pieces.end)))
     }
+}
+
+/// Where more blocks are closed than opened and a block is begun without its `{`: what to say of that, and the text with `{` for the blank where it belongs,
+/// so that all else keeps its place.
+pub fn opened(file: FileId, text: &str, tokens: &[Token<'_>]) -> Option<(Diagnostic, String)> {
+    let scene = Scene { text, code: code_of(text, tokens), file };
+    let count = |symbol: &str| (0..scene.code.len()).filter(|&i| scene.is_symbol(i, symbol)).count();
+    if count("}") <= count("{") {
+        return None;
+    }
+    let last = (0..scene.code.len()).find_map(|start| scene.head_without_brace(start))?;
+    let token = scene.code[last];
+    let mut bytes = text.as_bytes().to_vec();
+    *bytes.get_mut(token.end()).filter(|byte| byte.is_ascii_whitespace())? = b'{';
+    let message = format!("expected `{{` after `{}`", token.text);
+    let mistake = Diagnostic::new(Code::Syntax, scene.span(&token), message, "the block begins here");
+    Some((mistake, String::from_utf8(bytes).ok()?))
 }
 
 /// The text with blanks in the place of what no grammar fits, as long as before: what is left can be parsed. `None` if nothing is wrong with it.

@@ -15,6 +15,7 @@ const CORPUS: &str = "tests/errors";
 /// Cases with more than one mistake, each independent of the others.
 const SEVERAL: &[(&str, usize)] = &[
     ("fit", 15),
+    ("derivative_of_another_language", 2),
     ("spike_not_a_number", 3),
     ("distance_defined", 2),
     ("rate_function_without_scale", 3),

@@ -46,6 +46,10 @@ fn unknown(block: Block, key: &Name) -> Diagnostic {
             (Block::Projection, "autapses" | "allow_autapses" | "multapses" | "allow_multapses") => d.help(
                 "only `edges`, `one_to_one`, `fixed_total_number` and windows connect cells with themselves, and only `edges`, `fixed_total_number` and `convolution` twice",
             ),
+            (Block::Population, name) => {
+                let help = format!("a parameter of its cells has a line of its own in the network: `param cells.{name} = ...`");
+                d.note(format!("it can have {}", block.keys().join(", "))).help(help)
+            }
             _ => d.note(format!("it can have {}", block.keys().join(", "))),
         },
     }

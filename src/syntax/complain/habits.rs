@@ -131,6 +131,11 @@ impl Complaint<'_, '_> {
             ),
             ("param", "*" | "/") if next == "=" => self.changed(&format!("{text}=")),
             ("param", "+=" | "-=") => self.changed(text),
+            ("population", "(") if self.text(index.saturating_sub(1)) == "]" => {
+                let population = self.text(self.pieces.start + 1);
+                let message = "parameters of a population have lines of their own";
+                (message.to_owned(), format!("write `param {population}.{next} = ...` behind it"))
+            }
             ("population", "(") => {
                 let (cell, size) = (self.text(index.saturating_sub(1)), next);
                 ("the size of a population stands in square brackets".to_owned(), format!("write `{cell}[{size}]`"))
