@@ -12,7 +12,7 @@ use crate::ode;
 use crate::passes::Backend;
 use crate::plot::{self, ImageFormat, PlotOptions};
 use crate::report::{self as page, About, Thinned, Took};
-use crate::results::{self, Checkpoint, FileFormat, Found, Reading, RunResult, Writer};
+use crate::results::{self, Checkpoint, FIRST_STEP, FileFormat, Found, Reading, RunResult, Writer};
 use crate::simulate::{
     self, Ending, Outcome, Records, RunError, RunOptions, Sink, SinkError, Spiking, Start, Stream, Train,
 };
@@ -348,7 +348,7 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
         let contents = p.experiment.contents(&records, start.step, single);
         fits_on_disk(path, contents.bytes(), args.quiet)?;
         let writer = Writer::new(path, contents, args.compress && Some(path) == output.as_ref()).map_err(wrong)?;
-        sinks.push(Stream::new(writer, &records, p.experiment.extent.grid, meta(args, &p)));
+        sinks.push(Stream::new(writer, &records, p.experiment.extent.grid, meta(args, &p, start.step)));
     }
     let options = RunOptions { window: args.opt.fuse, single, trap: true, trace: if args.trace_nan { 10 } else { 1 } };
     let mut watcher = Progress::new("", p.experiment.extent.grid, &Interrupt::catch(), args.quiet || args.json);
@@ -392,7 +392,10 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     if let Some(path) = &args.save
         && !matches!(outcome.ending, Ending::NotFinite(_))
     {
-        let state = p.experiment.checkpoint(p.ready.engine.as_ref(), outcome.steps, meta(args, &p)).map_err(wrong)?;
+        let state = p
+            .experiment
+            .checkpoint(p.ready.engine.as_ref(), outcome.steps, meta(args, &p, outcome.start))
+            .map_err(wrong)?;
         match state.write(path) {
             Ok(()) if !args.quiet => say(format!(
                 "saved {} at {} ms",
@@ -417,16 +420,14 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
                     say(nothing);
                 }
             }
-            Err(message) => exit = wrong(message),
+            Err(message) if args.plot.is_some() => exit = wrong(message),
+            // The results are there, and nobody has asked for the picture.
+            Err(message) if !args.quiet => say(format!("no picture: {message}")),
+            Err(_) => {}
         }
     }
     if let (Some(path), Some(file)) = (&args.report, file) {
-        let took = Took {
-            compile_s: p.ready.compile_s,
-            run_s: outcome.run_s,
-            threads: p.ready.threads,
-            from_ms: outcome.start as f64 * p.experiment.extent.grid.dt,
-        };
+        let took = Took { compile_s: p.ready.compile_s, run_s: outcome.run_s, threads: p.ready.threads };
         let about = About { title: None, sources: page::sources(&p.checked.sources), took: Some(took) };
         let thinned = Thinned::read(file).map_err(|e| e.to_string());
         match thinned.and_then(|thinned| page::write(path, &thinned, &about)) {
@@ -527,7 +528,7 @@ pub(super) fn draw(file: &Path, picture: &Path) -> Result<bool, String> {
     plot::draw_found(&result, picture, &PlotOptions::default()).map(|()| true).map_err(|e| e.to_string())
 }
 
-fn meta(args: &Args, p: &Prepared) -> serde_json::Map<String, serde_json::Value> {
+fn meta(args: &Args, p: &Prepared, first_step: u64) -> serde_json::Map<String, serde_json::Value> {
     // It has been read before.
     let set = args.settings.all().unwrap_or_default();
     let mut facts = p.experiment.facts(
@@ -540,6 +541,7 @@ fn meta(args: &Args, p: &Prepared) -> serde_json::Map<String, serde_json::Value>
         },
     );
     facts.extend(args.sample.map(|number| ("sample".to_string(), json!(number))));
+    facts.extend((first_step > 0).then(|| (FIRST_STEP.to_string(), json!(first_step))));
     facts
 }
 

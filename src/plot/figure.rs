@@ -171,7 +171,7 @@ impl<'a> Figure<'a> {
             Body::Traces(traces) => traces.draw(canvas, &frame)?,
             Body::Raster(raster) => raster.draw(canvas, &frame)?,
             Body::Rate(rate) => rate.draw(canvas, &frame)?,
-            Body::Intervals(intervals) => intervals.0.draw(canvas, &frame, "no intervals")?,
+            Body::Intervals(intervals) => intervals.histogram.draw(canvas, &frame, "no intervals")?,
             Body::Correlations(correlations) => correlations.histogram.draw(canvas, &frame, "no pairs")?,
             Body::Spectrum(spectrum) => spectrum.draw(canvas, &frame)?,
             Body::CellRates(rates) => rates.draw(canvas, &frame)?,
@@ -316,7 +316,7 @@ fn place(panel: Panel<'_>, top: f64, bottom: f64, window: (f64, f64)) -> Placed<
             (y, label, Vec::new())
         }
         Body::Intervals(intervals) => {
-            let y = intervals.0.axis(bottom - top);
+            let y = intervals.histogram.axis(bottom - top);
             let label = style::label("intervals", "1", &y.factor());
             (y, label, Vec::new())
         }

@@ -12,7 +12,7 @@ use super::raster::Raster;
 use super::rates::{Rate, unfit};
 use super::scale::Scale;
 use super::space::{Cell, Heat, Profile};
-use super::spectrum::Spectrum;
+use super::spectrum::{self, Spectrum};
 use super::style;
 use super::sweep::{Curves, Map};
 use super::traces::{Line, Traces};
@@ -83,7 +83,9 @@ pub fn select<'a>(result: &'a RunResult, options: &PlotOptions) -> Result<(Vec<P
     if series.is_empty() && (trains.is_empty() || matches!(options.kind, PlotKind::Traces | PlotKind::Space)) {
         return Err(PlotError::Nothing(nothing(result, options)));
     }
-    let window = window(result, &series, &trains, options)?;
+    // The spectrum of a rate is that of the whole run, whatever else was recorded when.
+    let spans = if options.kind == PlotKind::Spectrum && !trains.is_empty() { &[][..] } else { &series[..] };
+    let window = window(result, spans, &trains, options)?;
     // Whether traces, rasters and the rates of large populations are drawn.
     let (drawn, raster, rates) = match options.kind {
         PlotKind::Intervals => return Ok(intervals(&trains, window, options)),
@@ -131,9 +133,9 @@ pub fn select<'a>(result: &'a RunResult, options: &PlotOptions) -> Result<(Vec<P
 fn intervals<'a>(trains: &[&SpikeTrain], window: (f64, f64), options: &PlotOptions) -> (Vec<Panel<'a>>, Along) {
     let mut all: Vec<(&str, Intervals)> =
         trains.iter().map(|s| (s.population.as_str(), Intervals::new(s, window, &options.cells))).collect();
-    let longest = all.iter().filter_map(|(_, i)| i.0.range()).map(|(_, longest)| longest).fold(0.0, f64::max);
+    let longest = all.iter().filter_map(|(_, i)| i.histogram.range()).map(|(_, longest)| longest).fold(0.0, f64::max);
     let longest = if longest > 0.0 { longest } else { 1.0 };
-    all.iter_mut().for_each(|(_, intervals)| intervals.0.count((0.0, longest)));
+    all.iter_mut().for_each(|(_, intervals)| intervals.histogram.count((0.0, longest)));
     let panel = |(population, intervals): (&str, Intervals)| Panel {
         heading: intervals.heading(population),
         body: Body::Intervals(intervals),
@@ -183,13 +185,18 @@ fn spectra<'a>(
     options: &PlotOptions,
 ) -> Result<(Vec<Panel<'a>>, Along), PlotError> {
     let bin = bin(window, options)?;
-    let of_series = series.iter().map(|s| (s.name.clone(), Spectrum::of_series(s, window, bin, &options.cells)));
+    let (whole, pieces): (Vec<&Series>, Vec<&Series>) = series.iter().partition(|s| spectrum::is_even(&s.t));
+    let of_series = whole.iter().map(|s| (s.name.clone(), Spectrum::of_series(s, window, bin, &options.cells)));
     let of_spikes = trains
         .iter()
         .map(|s| (format!("rate of {}", s.population), Spectrum::of_spikes(s, window, bin, &options.cells)));
     let all: Vec<(String, Spectrum)> =
         of_series.chain(of_spikes).filter_map(|(name, spectrum)| Some((name, spectrum?))).collect();
     let highest = all.iter().map(|(_, spectrum)| spectrum.highest()).fold(0.0, f64::max);
+    if let (true, Some(piece)) = (all.is_empty(), pieces.first()) {
+        let why = format!("`{}` was recorded in pieces: a spectrum is that of samples at equal distances", piece.name);
+        return Err(PlotError::Nothing(why));
+    }
     if all.is_empty() {
         let why = format!("in bins of {bin} ms, the time that is shown is too short for a spectrum");
         return Err(PlotError::Nothing(why));
@@ -344,11 +351,10 @@ fn window(
         low = s.t.first().map_or(low, |t| low.min(*t));
         high = s.t.last().map_or(high, |t| high.max(*t));
     }
-    // A run starts at 0 even if nothing fired then.
+    // A run starts before anything fired.
     if series.is_empty() {
-        let steps = result.meta.get("steps").and_then(serde_json::Value::as_f64);
-        let dt = result.meta.get("options").and_then(|options| options.get("dt_ms")?.as_f64());
-        (low, high) = (0.0, steps.zip(dt).map_or(0.0, |(steps, dt)| steps * dt));
+        let (first, last) = result.extent();
+        (low, high) = (first, last.unwrap_or(first));
     }
     for t in trains.iter().flat_map(|s| &s.t) {
         (low, high) = (low.min(*t), high.max(*t));

@@ -32,6 +32,12 @@ pub struct Spectrum {
     points: Vec<(f64, f64)>,
 }
 
+/// Do samples follow each other at equal distances, but for their rounding?
+pub fn is_even(t: &[f64]) -> bool {
+    let gaps = || t.windows(2).map(|pair| pair[1] - pair[0]);
+    gaps().fold(0.0, f64::max) <= 1.5 * gaps().fold(f64::INFINITY, f64::min)
+}
+
 impl Spectrum {
     /// Of the rate of the given cells (all, if there are none) in spikes per second and cell; `None` if the window is too short.
     pub fn of_spikes(train: &SpikeTrain, window: (f64, f64), bin: f64, cells: &[u64]) -> Option<Spectrum> {

@@ -98,8 +98,13 @@ fn superscript(digit: char) -> char {
 
 /// An axis label: the quantity and, unless it is dimensionless, its unit.
 pub fn quantity(name: &str, unit_text: &str) -> String {
-    let name = if name == "v" { "V" } else { name };
+    let name = shown(name);
     if unit_text == "1" { name.to_owned() } else { format!("{name} ({})", unit(unit_text)) }
+}
+
+/// A potential has a capital.
+fn shown(name: &str) -> &str {
+    if name == "v" { "V" } else { name }
 }
 
 /// The label of an axis or a bar that leaves out a power of ten, such as `×1e−6 `.
@@ -107,7 +112,7 @@ pub fn label(name: &str, unit_text: &str, factor: &str) -> String {
     match (factor, unit_text) {
         ("", unit) => quantity(name, unit),
         (factor, "1") => format!("{name} ({})", factor.trim_end()),
-        (factor, unit) => quantity(name, &format!("{factor}{unit}")),
+        (factor, text) => format!("{} ({factor}{})", shown(name), unit(text)),
     }
 }
 

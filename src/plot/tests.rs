@@ -272,8 +272,8 @@ fn intervals_have_their_mean_and_spread() {
     }];
     let of = |options: PlotOptions| texts(&svg(&result, &PlotOptions { kind: PlotKind::Intervals, ..options }));
     let said = of(PlotOptions::default());
-    // 10, 10, 10, 20, 40: mean 18, standard deviation 11.66.
-    assert!(said.contains(&"p · 5 intervals, mean 18 ms, CV 0.6479".to_owned()), "{said:?}");
+    // 10, 10, 10 of cell 0 and 20, 40 of cell 1, which alone varies: 10 / 30, in the mean of both 1 / 6.
+    assert!(said.contains(&"p · 5 intervals, mean 18 ms, CV 0.1667".to_owned()), "{said:?}");
     assert!(said.contains(&"interval between spikes (ms)".to_owned()), "{said:?}");
     let said = of(PlotOptions { cells: vec![0], ..PlotOptions::default() });
     assert!(said.contains(&"p · 3 intervals, mean 10 ms, CV 0".to_owned()), "{said:?}");
@@ -311,6 +311,7 @@ fn correlations_are_those_of_numbers_in_bins() {
 fn the_power_of_all_frequencies_is_the_variance() {
     use super::spectrum::Spectrum;
     let wave = |t: f64, _| 3.0 + 2.0 * (2.0 * std::f64::consts::PI * 31.25e-3 * t).sin();
+    let broken = series("c.v", "mV", &Arc::new(vec![0.0, 1.0, 2.0, 50.0, 51.0, 52.0]), 1, wave);
     let series = series("c.v", "mV", &times(4001, 0.25), 1, wave);
     let spectrum = Spectrum::of_series(&series, (0.0, 1000.0), 2.0, &[]).unwrap();
     assert_eq!(spectrum.highest(), 250.0);
@@ -335,6 +336,18 @@ fn the_power_of_all_frequencies_is_the_variance() {
     let short = PlotOptions { kind: PlotKind::Spectrum, window: Some((0.0, 20.0)), ..PlotOptions::default() };
     let error = render(&result, ImageFormat::Svg, &short).expect_err("it is too short").to_string();
     assert!(error.contains("too short for a spectrum"), "{error}");
+    let mut pieces = titled("Pieces");
+    pieces.series = vec![broken];
+    let whole = PlotOptions { kind: PlotKind::Spectrum, ..PlotOptions::default() };
+    let error = render(&pieces, ImageFormat::Svg, &whole).expect_err("there are gaps").to_string();
+    assert!(error.contains("recorded in pieces"), "{error}");
+}
+
+#[test]
+fn factors_of_axes_are_no_units() {
+    assert_eq!(super::style::label("v", "mV", "×1e12 "), "V (×1e12 mV)");
+    assert_eq!(super::style::label("i", "uA/cm2", "×1e−6 "), "i (×1e−6 uA/cm²)");
+    assert_eq!(super::style::label("m", "1", "×1e3 "), "m (×1e3)");
 }
 
 #[test]
@@ -353,6 +366,12 @@ fn rates_of_cells_are_drawn_against_what_they_have() {
     let said = texts(&svg(&result, &options));
     let heading = "p · rates of 3 cells: mean 2 spikes/s, from 0 to 4";
     assert!(said.contains(&heading.to_owned()) && said.contains(&"cell".to_owned()), "{said:?}");
+    // A run that goes on from the middle has half of the time.
+    let mut later = result.clone();
+    later.meta.insert("first_step".into(), json!(2500));
+    later.spikes[0].t = vec![260.0, 280.0, 300.0];
+    let heading = "p · rates of 3 cells: mean 4 spikes/s, from 0 to 8";
+    assert!(texts(&svg(&later, &options)).contains(&heading.to_owned()));
     let against = PlotOptions { against: Some("amp".into()), ..options.clone() };
     let said = texts(&svg(&result, &against));
     assert!(said.contains(&"p.amp (nA)".to_owned()), "{said:?}");

@@ -7,7 +7,7 @@ use super::data::{self, PANELS};
 use super::thin::Thinned;
 use super::{About, code};
 use crate::plot::unit;
-use crate::results::{Parameter, ParameterValues, RunResult, SpikeTrain};
+use crate::results::{self, Parameter, ParameterValues, RunResult, SpikeTrain};
 use serde_json::Value;
 
 /// Rows of a table.
@@ -96,7 +96,7 @@ fn summary(result: &RunResult, about: &About) -> String {
     if let (Some(steps), Some(dt)) =
         (result.meta.get("steps").and_then(Value::as_u64), option("dt_ms").and_then(Value::as_f64))
     {
-        let from = about.took.as_ref().map_or(0.0, |took| took.from_ms);
+        let (from, _) = result.extent();
         let time = number(steps as f64 * dt - from);
         let from = if from > 0.0 { format!(" from {} ms on", number(from)) } else { String::new() };
         said.push(format!("{time} ms{from} in steps of {} ms", number(dt)));
@@ -138,7 +138,8 @@ fn spikes(result: &RunResult, window: (f64, f64)) -> Section {
             let mean: f64 = sum / intervals;
             (squares / intervals - mean * mean).max(0.0).sqrt() / mean
         });
-        let variations: Vec<f64> = variation.filter(|cv| cv.is_finite()).collect();
+        let unrounded = variation.map(|cv| if cv < results::ROUNDED_CV { 0.0 } else { cv });
+        let variations: Vec<f64> = unrounded.filter(|cv| cv.is_finite()).collect();
         let intervals = counts.iter().map(|n| n.saturating_sub(1)).sum::<u64>();
         let mean = |sum: f64, n: f64| if n > 0.0 { short(sum / n) } else { "–".to_owned() };
         let cells = [

@@ -59,8 +59,6 @@ pub struct Took {
     pub run_s: f64,
     /// How many threads ran it; 0 where that is not known.
     pub threads: usize,
-    /// Where it began, in ms.
-    pub from_ms: f64,
 }
 
 /// The texts of a model that are not of the standard library. Folders are left out: they tell of a machine, not of a model.
@@ -95,7 +93,7 @@ pub fn page(thinned: &Thinned, about: &About) -> String {
     let result = thinned.result();
     let model = result.meta.get("model").and_then(serde_json::Value::as_str);
     let title = about.title.as_deref().or(model).unwrap_or("neuroc").to_owned();
-    let window = thinned.window(about.took.as_ref().map_or(0.0, |took| took.from_ms));
+    let window = thinned.window();
     let data = data::payload(thinned, window);
     let parts = html::parts(thinned, about, &title, window);
     let figure = figure(thinned, &title);

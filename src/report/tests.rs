@@ -204,7 +204,7 @@ fn the_page_tells_what_was_run() {
             name: "m.neuro".into(),
             text: "//! A model.\n//! Of two lines.\n\nchannel Na {}\n".into(),
         }],
-        took: Some(Took { compile_s: 0.25, run_s: 1.5, threads: 2, from_ms: 0.0 }),
+        took: Some(Took { compile_s: 0.25, run_s: 1.5, threads: 2 }),
     };
     let of = |result: &RunResult| page(&Thinned::of(result).unwrap(), &about);
     let text = of(&result);

@@ -12,7 +12,6 @@
 //! | panels of the page, rows of its tables, bytes of the model's text | `data.rs`, `html.rs` |
 
 use crate::results::{Reading, ResultsError, RunResult, Series, SeriesHead, SpikeTrain, thin};
-use serde_json::Value;
 use std::path::Path;
 
 /// Numbers of all records together, four bytes each.
@@ -93,15 +92,13 @@ impl Thinned {
     }
 
     /// From where the run began to the last that is known of it, in ms.
-    pub fn window(&self, from: f64) -> (f64, f64) {
-        let meta = &self.result.meta;
-        let dt = meta.get("options").and_then(|options| options.get("dt_ms")).and_then(Value::as_f64);
-        let steps = meta.get("steps").and_then(Value::as_f64);
+    pub fn window(&self) -> (f64, f64) {
+        let (from, to) = self.result.extent();
         let ends = self.result.series.iter().filter_map(|s| s.t.last());
         let starts = self.result.series.iter().filter_map(|s| s.t.first());
         let spikes = || self.result.spikes.iter().flat_map(|train| &train.t);
         let low = starts.chain(spikes()).copied().fold(from, f64::min);
-        let high = ends.chain(spikes()).copied().fold(steps.zip(dt).map_or(from, |(n, dt)| n * dt), f64::max);
+        let high = ends.chain(spikes()).copied().fold(to.unwrap_or(from), f64::max);
         if high > low && (high - low).is_finite() { (low, high) } else { (low, low + 1.0) }
     }
 

@@ -28,7 +28,7 @@
 //! | `populations` | `{POP: {"cells": n, "shape": [...]}}`; a row `x` of a record of all cells is the grid `x.reshape(shape)` |
 //! | `parameters` | `{PARAMETER: {"value": x, "unit": unit}}`, or `{"array": "param.PARAMETER", "unit": unit, "population": POP}` |
 //!
-//! The others are facts about the run (`steps` done, `complete`: false if it was stopped or is not at its end, source hash, options, seed, ...). The same data give the same
+//! The others are facts about the run (`steps` done, `first_step` of a run that goes on from a file, `complete`: false if it was stopped or is not at its end, source hash, options, seed, ...). The same data give the same
 //! bytes.
 //!
 //! **While a run goes on** its archive grows, and is whole at any moment: after the first second it stands at its place and holds, whatever
@@ -332,7 +332,20 @@ pub fn check_writable(path: &Path) -> Result<(), String> {
     Pending::new(path, |_| Ok(())).map(drop).map_err(|e| e.reason)
 }
 
+/// A coefficient of variation of intervals that is below this is what their rounding leaves of none.
+pub const ROUNDED_CV: f64 = 1e-6;
+
+/// The fact that says with which step a run begins that goes on from a file; other runs begin with 0.
+pub const FIRST_STEP: &str = "first_step";
+
 impl RunResult {
+    /// From where the run began, in ms, to the last step that is done, as far as its facts tell.
+    pub fn extent(&self) -> (f64, Option<f64>) {
+        let dt = self.meta.get("options").and_then(|options| options.get("dt_ms")?.as_f64());
+        let at = |step: &str| Some(self.meta.get(step)?.as_f64()? * dt?);
+        (at(FIRST_STEP).unwrap_or(0.0), at("steps"))
+    }
+
     /// The series of that name.
     pub fn series_named(&self, name: &str) -> Option<&Series> {
         self.series.iter().find(|s| s.name == name)
