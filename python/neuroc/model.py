@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -328,6 +329,8 @@ class Model:
         Other options are those of `run`, and `seed` may be a name of `axes`, too: `{"seed": range(20)}` repeats noise. Raises what `set` and `run` raise.
         """
         bars.checked(progress)
+        if "seed" in axes and options.get("seed") is not None:
+            raise UsageError("`seed` is an axis of the sweep and given besides; leave one of them out")
         axes = {name: values if name == "seed" else plain(name, values, partial(self._core.unit, name)) for name, values in axes.items()}
         shape, points = sweeps.points(axes, together)
         prepared = []
@@ -343,7 +346,12 @@ class Model:
             def one(at: int) -> None:
                 nonlocal done
                 model, how = prepared[at]
-                results[at] = model.run(**how, threads=1, progress=False)
+                try:
+                    results[at] = model.run(**how, threads=1, progress=False)
+                except NotFiniteError as error:
+                    if sys.version_info >= (3, 11):
+                        error.add_note("in the run with " + ", ".join(f"{name} = {value}" for name, value in points[at].items()))
+                    raise
                 with lock:
                     done += 1
                     if callable(progress):
@@ -419,8 +427,8 @@ class Model:
             The bounds of each parameter.
         targets
             Traces as in `gradient`, and numbers that are read out of every cell: `spike_count(population)`, `rate`, `first_spike`, `interval`,
-            `min(record)`, `max`, `mean`, `last`, `width`; a number or a text with a unit, or a pair of that and what counts as far, a tenth
-            of it if absent.
+            `min(record)`, `max`, `mean`, `last`, `width`; a number (of a rate in Hz, of a time in ms, else in the unit of the record) or a text
+            with a unit, or a pair of that and what counts as far, a tenth of it if absent.
         search
             "lbfgs", by gradients, or "nelder-mead", without them: for any model, and where a target is a number.
         starts

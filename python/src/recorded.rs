@@ -211,7 +211,7 @@ impl Recorded {
             let thinned =
                 Thinned::new(&self.contents.series, &times, rest, |series, at, out| rows[series].1.row(at, out));
             let thinned = thinned.map_err(|e| wrong(e.to_string()))?;
-            let took = took.map(|(compile_s, run_s, threads)| Took { compile_s, run_s, threads, from_ms: 0.0 });
+            let took = took.map(|(compile_s, run_s, threads)| Took { compile_s, run_s, threads });
             let about = About { title: None, sources: self.sources.clone(), took };
             match path {
                 Some(path) => report::write(&path, &thinned, &about).map(|()| None).map_err(wrong),

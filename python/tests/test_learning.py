@@ -164,9 +164,10 @@ def test_numbers_that_are_read_out_of_a_run(squid):
 def test_each_cell_has_its_number(squid):
     model = neuroc.load(squid.parent / "fi_fit.neuro")
     spikes = model.set({"cells.t_ref": "3 ms"}).run().spikes["cells"]
-    rates = np.bincount(spikes.i, minlength=12) / 2000
+    rates = np.bincount(spikes.i, minlength=12) / 2  # spikes in 2 s: Hz
     fit = model.set({"cells.t_ref": 1}).fit({"cells.t_ref": (0.5, 5)}, {"rate(cells)": rates})
-    assert fit.values["cells.t_ref"] == pytest.approx(3, abs=0.05) and fit.off["rate(cells)"][0] < 1e-3
+    assert fit.values["cells.t_ref"] == pytest.approx(3, abs=0.05) and fit.off["rate(cells)"][0] < 1
+    assert fit.off["rate(cells)"][1] == "Hz"
 
 
 def test_what_cannot_be_fitted(axon, trace, squid, tmp_path):

@@ -35,6 +35,7 @@ impl Target {
                     false => &records.series[number.of].name,
                 };
                 let unit = match number.feature.dim() {
+                    Some(Dim::RATE) => DisplayUnit { name: "Hz".into(), exponent: -3 },
                     Some(dim) => dim.display_unit(),
                     None => records.series[number.of].unit.clone(),
                 };

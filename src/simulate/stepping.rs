@@ -181,7 +181,12 @@ impl Stepping {
             self.engine.step(self.now, steps as u32, &mut self.spikes)?;
             self.records.once(&mut self.spikes);
             self.now += steps;
-            if let Some(diagnostic) = self.wrong()? {
+            if let Some(mut diagnostic) = self.wrong()? {
+                if steps > 1 {
+                    let finite = moment(self.now - steps, self.extent.grid.dt);
+                    let note = format!("it was looked at after {steps} steps at once, and was finite at t = {finite} ms");
+                    diagnostic = diagnostic.note(note);
+                }
                 return Ok(Ending::NotFinite(Box::new(diagnostic)));
             }
             if !watcher.step(self.now) {

@@ -337,12 +337,18 @@ pub(super) fn parameter(
         return Err(d.note("gradients know of both sides of such a moment, and not of the moment"));
     }
     let range = learn.range(one.dim, &one.unit)?;
+    let parts = model.param(one.param).population.map_or(1, |population| model.elements_per_cell(population));
     match one.value {
         Some(value) => begins_in(&one, range, value).map_err(|d| at(learn.span, d))?,
         None if model.param(one.param).population.is_none() => {
             return Err(
                 learn.wrong(Code::Unsupported, format!("`{name}` is no number that is known, and cannot learn"))
             );
+        }
+        None if parts > 1 => {
+            let message = format!("`{name}` differs from cell to cell, and each cell has it in {parts} compartments");
+            let d = learn.wrong(Code::Unsupported, message);
+            return Err(d.note("so far what each cell has for itself learns in one compartment; one number for all cells learns in any"));
         }
         // The values of cells are looked at when they are there.
         None => {
