@@ -45,7 +45,8 @@ pub fn files_with(experiment: &Experiment, inputs: &Inputs) -> Result<Vec<File>,
     let plan = &inputs.plan;
     let stretch = Stretch::new(plan, &inputs.device, recording.every, &recording.fields, extent.grid.steps);
     let Some(stretch) = stretch else {
-        let short = "the run is shorter than the time between two samples of its records: make it longer, or record more often";
+        let short =
+            "the run is shorter than the time between two samples of its records: make it longer, or record more often";
         let empty = "a run without steps or without cells has no loop to write";
         return Err(EngineError(if extent.grid.steps < recording.every { short } else { empty }.into()));
     };

@@ -76,11 +76,15 @@ def test_what_cannot_be_swept(squid):
         model.sweep({"Na.gbar": [1, 2], "K.gbar": [1]}, together=True)
     with pytest.raises(KeyError, match="squid"):
         model.sweep({"Na.gbar": [100]}, duration=1).counts("squids")
-    with pytest.raises(neuroc.NotFiniteError):
+    with pytest.raises(neuroc.NotFiniteError) as caught:
         neuroc.parse(
             "cell C { param k = 1; state x = 1; x' = k * x * x / 1 ms }\nnetwork main { population c: C }\n"
             "run { duration = 5 ms; dt = 0.1 ms; record c.x }"
         ).sweep({"k": [-1, 100]})
+    if sys.version_info >= (3, 11):
+        assert caught.value.__notes__ == ["in the run with k = 100"]
+    with pytest.raises(neuroc.UsageError, match="`seed` is an axis"):
+        model.sweep({"seed": [1, 2]}, seed=4)
 
 
 def test_what_the_command_wrote_is_read(squid, tmp_path):

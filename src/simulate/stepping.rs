@@ -184,7 +184,8 @@ impl Stepping {
             if let Some(mut diagnostic) = self.wrong()? {
                 if steps > 1 {
                     let finite = moment(self.now - steps, self.extent.grid.dt);
-                    let note = format!("it was looked at after {steps} steps at once, and was finite at t = {finite} ms");
+                    let note =
+                        format!("it was looked at after {steps} steps at once, and was finite at t = {finite} ms");
                     diagnostic = diagnostic.note(note);
                 }
                 return Ok(Ending::NotFinite(Box::new(diagnostic)));
