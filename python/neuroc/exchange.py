@@ -168,6 +168,7 @@ def neo(result: Result) -> Any:
     ms = quantities.ms
     segment = objects.Segment(name=str(result.meta["model"]))
     dt = float(result.meta["options"]["dt_ms"])
+    start = float(result.meta.get("first_step", 0)) * dt
     stop = max([float(result.meta["steps"]) * dt, *(float(train.t.max()) for train in result.spikes.values() if len(train))])
     for name, trace in result.items():
         about = {"name": name, "population": trace.population, "array_annotations": {"cell": trace.cells}}
@@ -186,7 +187,7 @@ def neo(result: Result) -> Any:
         by_cell = np.argsort(train.i, kind="stable")
         bounds = np.searchsorted(train.i[by_cell], np.arange(1, train.cells))
         for cell, times in enumerate(np.split(train.t[by_cell], bounds)):
-            spikes = objects.SpikeTrain(times * ms, t_stop=stop * ms, name=f"{name}[{cell}]", population=name, cell=cell)
+            spikes = objects.SpikeTrain(times * ms, t_start=start * ms, t_stop=stop * ms, name=f"{name}[{cell}]", population=name, cell=cell)
             segment.spiketrains.append(spikes)
     block = objects.Block(name=str(result.meta["model"]))
     block.segments.append(segment)

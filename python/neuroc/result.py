@@ -347,10 +347,12 @@ class Result(Mapping[str, Trace]):
         return "\n".join([self._title(), *(f"  {name}: {text}" for name, text in self._rows())])
 
     def _title(self) -> str:
-        steps, dt = self.meta["steps"], self.meta["options"]["dt_ms"]
+        begin, dt = self.meta.get("first_step", 0), self.meta["options"]["dt_ms"]
+        steps = self.meta["steps"] - begin
         how = "" if self.meta["complete"] else ", not complete"
+        later = f" from {begin * dt:.12g} ms on" if begin else ""
         took = f", computed in {self.run_s:.3g} s" if self.run_s == self.run_s else ""
-        return f"{self.meta['model']}: {steps * dt:.12g} ms in {steps} steps{took}{how}"
+        return f"{self.meta['model']}: {steps * dt:.12g} ms{later} in {steps} steps{took}{how}"
 
     def _rows(self) -> list[tuple[str, str]]:
         def span(trace: Trace) -> str:

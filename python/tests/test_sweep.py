@@ -100,3 +100,14 @@ def test_what_the_command_wrote_is_read(squid, tmp_path):
     with np.load(file) as arrays:
         assert arrays["squid.soma.v"].shape == (2, 3, 401, 1) and arrays["sweep.Na.gbar"].tolist() == [90, 120]
         assert np.bincount(arrays["squid.spikes.run"], minlength=6).tolist() == made.counts("squid").ravel().tolist()
+
+
+def test_a_run_that_goes_on_knows_where_it_began(squid, tmp_path):
+    first, second, state = (os.fspath(tmp_path / name) for name in ("first.npz", "second.npz", "state.npz"))
+    command = [sys.executable, "-m", "neuroc", "run", os.fspath(squid), "--quiet"]
+    subprocess.run([*command, "--duration", "20ms", "--save", state, "-o", first], check=True)
+    subprocess.run([*command, "--duration", "50ms", "--load", state, "-o", second], check=True)
+    read = neuroc.read(second)
+    assert repr(read).startswith("squid: 30 ms from 20 ms on in 3000 steps")
+    pytest.importorskip("neo")
+    assert [float(train.t_start) for train in read.to_neo().segments[0].spiketrains] == [20]

@@ -55,8 +55,8 @@ pub fn parse(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> ast::Fi
         None => {
             if let Some(message) = foreign(file, text) {
                 builder.mistakes.push(message);
-            } else if let Some((mistake, opened)) = recover::opened(file, text, &tokens) {
-                diagnostics.push(mistake);
+            } else if let Some((mistakes, opened)) = recover::opened(file, text, &tokens) {
+                mistakes.into_iter().for_each(|mistake| diagnostics.push(mistake));
                 return parse(file, &opened, diagnostics);
             } else {
                 recover(text, &tokens, &mut builder, &mut tree);

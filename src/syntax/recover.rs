@@ -529,21 +529,22 @@ impl Scene<'_> {
     }
 }
 
-/// Where more blocks are closed than opened and a block is begun without its `{`: what to say of that, and the text with `{` for the blank where it belongs,
-/// so that all else keeps its place.
-pub fn opened(file: FileId, text: &str, tokens: &[Token<'_>]) -> Option<(Diagnostic, String)> {
+/// Where more blocks are closed than opened and blocks are begun without their `{`: what to say of those, and the text with `{` for the blanks where they
+/// belong, so that all else keeps its place.
+pub fn opened(file: FileId, text: &str, tokens: &[Token<'_>]) -> Option<(Vec<Diagnostic>, String)> {
     let scene = Scene { text, code: code_of(text, tokens), file };
     let count = |symbol: &str| (0..scene.code.len()).filter(|&i| scene.is_symbol(i, symbol)).count();
-    if count("}") <= count("{") {
-        return None;
-    }
-    let last = (0..scene.code.len()).find_map(|start| scene.head_without_brace(start))?;
-    let token = scene.code[last];
+    let missing = count("}").checked_sub(count("{")).filter(|missing| *missing > 0)?;
+    let blank = |token: &Token<'_>| text.as_bytes().get(token.end()).is_some_and(u8::is_ascii_whitespace);
+    let heads = (0..scene.code.len()).filter_map(|start| scene.head_without_brace(start).map(|last| scene.code[last]));
+    let heads: Vec<Token<'_>> = heads.filter(blank).take(missing).collect();
     let mut bytes = text.as_bytes().to_vec();
-    *bytes.get_mut(token.end()).filter(|byte| byte.is_ascii_whitespace())? = b'{';
-    let message = format!("expected `{{` after `{}`", token.text);
-    let mistake = Diagnostic::new(Code::Syntax, scene.span(&token), message, "the block begins here");
-    Some((mistake, String::from_utf8(bytes).ok()?))
+    heads.iter().for_each(|head| bytes[head.end()] = b'{');
+    let mistake = |head: &Token<'_>| {
+        let message = format!("expected `{{` after `{}`", head.text);
+        Diagnostic::new(Code::Syntax, scene.span(head), message, "the block begins here")
+    };
+    (!heads.is_empty()).then_some((heads.iter().map(mistake).collect(), String::from_utf8(bytes).ok()?))
 }
 
 /// The text with blanks in the place of what no grammar fits, as long as before: what is left can be parsed. `None` if nothing is wrong with it.
