@@ -24,8 +24,9 @@ class JaxModel:
     >>> state["squid.soma.v"]
 
     A state holds the states of cells and the parameters that differ from cell to cell, in the compiler's units (mV, ms, mS/cm2); all may be
-    changed between steps. Under "step" it counts its steps; inputs that depend on time are known up to the duration. It runs on whatever
-    JAX runs on, and needs `jax_enable_x64` in double precision. `jax.vmap` takes one state after the other.
+    changed between steps. Under "step" it counts its steps; inputs that depend on time are known up to the duration,
+    and behind it those of its end are taken again: give a `duration` that is long enough. It runs on whatever JAX runs on, and needs
+    `jax_enable_x64` in double precision. `jax.vmap` takes one state after the other.
 
     `jax.grad` goes back through `step`, in states and parameters that differ from cell to cell, for models that `Model.gradient` takes: others
     raise `ModelError` then. In loops that is `jax.lax.scan`; `steps`, whose count JAX does not know before, has no gradient.
@@ -142,7 +143,8 @@ class JaxModel:
         return state
 
     def step(self, state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """One step: the states after it, and by population which cells spiked in it, shape `[cell]`."""
+        """One step: the states after it, and by population (of cells with sections the place of their `spike` rule, `cells.soma(0.5)`) which
+        cells spiked in it, shape `[cell]`."""
         at = self._jax.numpy.asarray(state["step"])
         after, words = self._one({name: self._jax.numpy.asarray(state[name]) for name in self.states}, at)
         return {**after, "step": at + 1}, {name: (word[0] & 1).astype(bool) for name, word in words.items()}

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
@@ -99,6 +100,13 @@ def parse(text: str, name: str = "model.neuro", directory: str | os.PathLike[str
 
 def _unpacked(texts: Any, settings: Any) -> Model:
     return Model(_core.Model.unpacked(texts, settings))
+
+
+def _whole(least: int, **counts: Any) -> None:
+    """Refuses what counts nothing; None is left to others."""
+    for name, count in counts.items():
+        if count is not None and (isinstance(count, bool) or not isinstance(count, Integral) or count < least):
+            raise UsageError(f"`{name}` is a whole number from {least} on, not {count!r}")
 
 
 def _value(name: str, value: Any) -> Any:
@@ -329,6 +337,7 @@ class Model:
         Other options are those of `run`, and `seed` may be a name of `axes`, too: `{"seed": range(20)}` repeats noise. Raises what `set` and `run` raise.
         """
         bars.checked(progress)
+        _whole(1, threads=threads)
         if "seed" in axes and options.get("seed") is not None:
             raise UsageError("`seed` is an axis of the sweep and given besides; leave one of them out")
         axes = {name: values if name == "seed" else plain(name, values, partial(self._core.unit, name)) for name, values in axes.items()}
@@ -397,6 +406,8 @@ class Model:
         Other options are those of `run`; it is done in f64. Raises `SettingError` for names that do not fit, and for
         models without gradients so far (cells that are reset, synapses with events).
         """
+        if isinstance(parameters, str) or not parameters:
+            raise UsageError('write a list of parameters, such as gradient(["Na.gbar"])')
         gradient = Gradient(self._core.differentiable(list(parameters), self._options(options), mode, memory), targets is not None)
         if targets is not None:
             gradient._core.aim(fitting.aimed(targets))
@@ -443,6 +454,7 @@ class Model:
         Ctrl-C raises `Interrupted`, whose `fit` is the best until then. Raises what `gradient` raises.
         """
         bars.checked(progress)
+        _whole(1, starts=starts, iterations=iterations)
         counts = (starts, iterations)
         found, stopped = fitting.fit(self._core, free, targets, search, counts, mode, memory, self._options(options), progress)
         if stopped is not None:
@@ -486,6 +498,7 @@ class Model:
         Ctrl-C raises `Interrupted`, whose `trained` is what was learnt until the last whole epoch (None before the first).
         """
         bars.checked(progress)
+        _whole(1, epochs=epochs)
         before = training.read_trained(resume) if isinstance(resume, (str, os.PathLike)) else resume
         if output is not None and not Path(output).resolve().parent.is_dir():
             raise SaveError(f"cannot write `{output}`: the directory `{Path(output).parent}` does not exist")

@@ -159,6 +159,14 @@ def test_numbers_that_are_read_out_of_a_run(squid):
         neuroc.load(squid.parent / "squid_fit.neuro").gradient(["Na.gbar"], {"max(v)": 40})
     with pytest.raises(neuroc.UsageError, match="`fit` block"):
         neuroc.load(squid).fit()
+    for wrong in [dict(iterations=-1), dict(iterations=2.5), dict(starts=0), dict(starts=True)]:
+        with pytest.raises(neuroc.UsageError, match="is a whole number from 1 on"):
+            model.fit(**wrong)
+    with pytest.raises(neuroc.UsageError, match="`epochs` is a whole number from 1 on, not -1"):
+        model.train(epochs=-1)
+    for names in ["Na.gbar", []]:
+        with pytest.raises(neuroc.UsageError, match="a list of parameters"):
+            neuroc.load(squid).gradient(names)
 
 
 def test_each_cell_has_its_number(squid):
@@ -194,7 +202,7 @@ def test_what_cannot_be_fitted(axon, trace, squid, tmp_path):
         with pytest.raises((neuroc.SettingError, neuroc.UsageError), match=words):
             axon.fit({"Na.gbar": (50, 300)}, wrong)
     for options, words in [
-        ({"precision": "f32"}, "f64"), ({"search": "magic"}, "nelder-mead"), ({"starts": 0}, "at least 1"),
+        ({"precision": "f32"}, "f64"), ({"search": "magic"}, "nelder-mead"), ({"starts": 0}, "whole number from 1 on"),
         ({"memory": "much"}, "2GB"), ({"colour": 1}, "no option"), ({"progress": 3}, "progress"),
     ]:  # fmt: skip
         with pytest.raises(neuroc.UsageError, match=words):
@@ -254,7 +262,7 @@ def test_what_cannot_learn(net, squid, tmp_path):
     with pytest.raises(neuroc.Error, match="no `train` block"):
         neuroc.load(squid).train()
     model = neuroc.load(net)
-    with pytest.raises(neuroc.UsageError, match="at least 1"):
+    with pytest.raises(neuroc.UsageError, match="whole number from 1 on"):
         model.train(0)
     with pytest.raises(neuroc.UsageError, match="a larger `epochs`"):
         model.train(1, resume=model.train(1))

@@ -83,6 +83,8 @@ def test_what_cannot_be_swept(squid):
         ).sweep({"k": [-1, 100]})
     if sys.version_info >= (3, 11):
         assert caught.value.__notes__ == ["in the run with k = 100"]
+    with pytest.raises(neuroc.UsageError, match="`threads` is a whole number from 1 on"):
+        model.sweep({"Na.gbar": [100]}, threads=0)
     with pytest.raises(neuroc.UsageError, match="`seed` is an axis"):
         model.sweep({"seed": [1, 2]}, seed=4)
 
