@@ -582,7 +582,7 @@ fit {{
         (&["--target", "first_spke(cells)=9ms"][..], "there is no `first_spke`"),
         (&["--target", "max(cells.v)=0mV"], "within 1 mV"),
         (&["--target", "rate(cells)=40Hz", "--search", "lbfgs"], "--search nelder-mead"),
-        (&["--target", "rate(cells)=40mV"], "`rate(cells)` is in /ms, but its value here is a voltage"),
+        (&["--target", "rate(cells)=40mV"], "`rate(cells)` is in Hz, but its value here is a voltage"),
     ] {
         let (code, _, err) = neuroc(&[&args[..6], wrong].concat());
         assert!(code.is_some_and(|code| code > 0) && err.contains(what), "{what}: {err}");
