@@ -849,3 +849,23 @@ fn a_crate_tells_its_defaults_as_they_were_written() {
         assert!(readme.contains(row), "no `{row}` in {readme}");
     }
 }
+
+/// What arrives is set to 0 by the kernel that reads it where that is its only reader: of point neurons and of places on branched cells, not of cells that
+/// no events come to.
+#[test]
+fn sums_of_arrivals_are_cleared_by_their_only_reader() {
+    for (example, sums) in [
+        ("vogels_abbott_cuba", &["0 e.e.excitation'arrived, 1 i.e.inhibition'arrived", "0 e.i.excitation'arrived"][..]),
+        ("dendritic_ring", &["0 ring.ring.dend(0.5).ExpCond'arrived"]),
+        ("squid", &[]),
+    ] {
+        let model = format!("{}/examples/{example}.neuro", env!("CARGO_MANIFEST_DIR"));
+        let done = neuroc(&folder(&[]), &["emit", &model, "--stage", "plan"]);
+        assert_eq!(done.code, 0, "{}", done.err);
+        let plan = done.out;
+        assert_eq!(plan.contains("read once, then 0: "), !sums.is_empty(), "{example}");
+        for sum in sums {
+            assert!(plan.contains(&format!("read once, then 0: {sum}")), "{example}: {plan}");
+        }
+    }
+}
