@@ -160,10 +160,10 @@ impl pulp::NullaryFnOnce for Fill<'_> {
         let Fill { distribution, draw, step, first, values } = self;
         for (first, values) in (first..).step_by(8).zip(values.chunks_exact_mut(8)) {
             let rows = std::array::from_fn(|i| (first + i) as u32);
-            let drawn = match distribution {
-                Distribution::Uniform => draw.uniform_lanes(rows, step),
-                Distribution::Normal => draw.normal_lanes(rows, step),
-                Distribution::Exponential => draw.exponential_lanes(rows, step),
+            let [drawn] = match distribution {
+                Distribution::Uniform => draw.uniform_lanes([rows], step),
+                Distribution::Normal => draw.normal_lanes([rows], step),
+                Distribution::Exponential => draw.exponential_lanes([rows], step),
             };
             drawn.store(values);
         }

@@ -128,19 +128,19 @@ pub trait Numbering: Copy {
     /// The uniform draws of a block's cells.
     #[inline(always)]
     fn uniform<V: Lanes>(self, block: usize, draw: Draw, counter: u64) -> V {
-        self.draws(block, |numbers| draw.uniform_lanes(numbers, counter))
+        self.draws(block, |two| draw.uniform_lanes(two, counter), |one| draw.uniform_lanes(one, counter))
     }
 
     /// The normal draws of a block's cells.
     #[inline(always)]
     fn normal<V: Lanes>(self, block: usize, draw: Draw, counter: u64) -> V {
-        self.draws(block, |numbers| draw.normal_lanes(numbers, counter))
+        self.draws(block, |two| draw.normal_lanes(two, counter), |one| draw.normal_lanes(one, counter))
     }
 
     /// The exponential draws of a block's cells.
     #[inline(always)]
     fn exponential<V: Lanes>(self, block: usize, draw: Draw, counter: u64) -> V {
-        self.draws(block, |numbers| draw.exponential_lanes(numbers, counter))
+        self.draws(block, |two| draw.exponential_lanes(two, counter), |one| draw.exponential_lanes(one, counter))
     }
 
     /// [`uniform`](Numbering::uniform) with a counter per cell.
@@ -161,12 +161,24 @@ pub trait Numbering: Copy {
         self.draw_each(block, counter, |cell, counter| draw.exponential(cell, counter))
     }
 
-    /// Draws in `f64` for eight lanes at a time, rounded once: the same numbers in both precisions.
+    /// Draws in `f64` for eight lanes at a time, rounded once: the same numbers in both precisions. Two eights at a time, where there are two.
     #[inline(always)]
-    fn draws<V: Lanes>(self, block: usize, of: impl Fn([u32; 8]) -> F64x8) -> V {
+    fn draws<V: Lanes>(
+        self,
+        block: usize,
+        two: impl Fn([[u32; 8]; 2]) -> [F64x8; 2],
+        one: impl Fn([[u32; 8]; 1]) -> [F64x8; 1],
+    ) -> V {
         let mut exact = [0.0; 64];
-        for (eight, first) in exact[..V::LANES].chunks_exact_mut(8).zip((0..).step_by(8)) {
-            of(from_fn(|lane| self.number(block, V::LANES, first + lane) as u32)).store(eight);
+        let eight = |first| from_fn(|lane| self.number(block, V::LANES, first + lane) as u32);
+        let (pairs, last) = exact[..V::LANES].as_chunks_mut::<16>();
+        for (pair, first) in pairs.iter_mut().zip((0..).step_by(16)) {
+            let [left, right] = two([eight(first), eight(first + 8)]);
+            left.store(&mut pair[..8]);
+            right.store(&mut pair[8..]);
+        }
+        if !last.is_empty() {
+            one([eight(V::LANES - 8)])[0].store(last);
         }
         map::<V>(V::splat(V::Scalar::default()), |lane, _| V::Scalar::from_f64(exact[lane]))
     }

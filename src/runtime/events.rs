@@ -108,13 +108,15 @@ pub struct Sent {
     pub cell: u32,
 }
 
-/// Some edges of a sender, which an event reaches together.
-#[derive(Clone, Copy, Debug)]
+/// Some edges of a sender, which an event reaches in one step.
+#[derive(Clone, Copy, Debug, Default)]
 struct Run {
-    /// How many steps after those before it in the row, of the first ones after it was sent; 0 behind the last ones.
+    /// How many steps after those before it in the row, of the first ones after it was sent; 0 where they are reached in the same step.
     wait: u32,
-    /// Where they end, counted from the beginning of the row.
+    /// Where they end, counted from the beginning of the row; 0 behind the last ones.
     end: u32,
+    /// What their targets count from.
+    base: u32,
 }
 
 /// The edges of deliveries of one event that lead to the cells of one part.
@@ -126,11 +128,20 @@ struct Rows<T> {
     /// Where its runs begin.
     first_run: Vec<usize>,
     runs: Vec<Run>,
-    /// The sum that each edge adds to.
-    targets: Vec<u32>,
-    /// In the order of `targets`.
+    targets: Targets,
+    /// In the order of the targets.
     carried: Carried<T>,
 }
+
+/// The sum that each edge adds to, counted from the base of its run.
+enum Targets {
+    /// There is a run for every [`NEAR`] sums that a row leads to in one step.
+    Near(Vec<u16>),
+    Far(Vec<u32>),
+}
+
+/// So many sums can be told apart in two bytes.
+const NEAR: usize = 1 << 16;
 
 /// What the edges of rows carry.
 enum Carried<T> {
@@ -182,16 +193,16 @@ impl Sums {
 /// An event on its way along its row.
 #[derive(Clone, Copy, Debug)]
 struct Travel {
-    /// The step in which it reaches the next run, without its upper half.
+    /// The step in which it reaches its next edges, without its upper half.
     due: u32,
     /// Which rows.
     rows: u32,
     /// Where the row begins.
     row: usize,
-    /// The edges of the run, counted from there.
+    /// The edges that it reaches then, counted from there.
     edges: [u32; 2],
-    /// The run after it.
-    next: usize,
+    /// The run that they are.
+    run: usize,
 }
 
 /// All that arrives at the cells of one part.
@@ -208,10 +219,10 @@ pub struct Arrivals<T> {
 const AHEAD: usize = 6;
 
 /// How many edges of a run are asked for so early; the others, line by line, while those of the travel before it are gone through.
-const ASKED: usize = 48;
+const ASKED: usize = 64;
 
-/// How many targets are in a line of the cache.
-const LINE: usize = 16;
+/// How many near targets are in a line of the cache.
+const LINE: usize = 32;
 
 impl<T: Scalar> Arrivals<T> {
     /// What arrives along these deliveries at the sums of each space. `senders` and `order` are those of each space, too.
@@ -272,13 +283,9 @@ impl<T: Scalar> Arrivals<T> {
         travels.retain_mut(|travel| {
             let rows = &rows[travel.rows as usize];
             while (travel.due.wrapping_sub(step as u32) as i32) < 0 {
-                let Run { wait, end } = rows.runs[travel.next];
-                if wait == 0 {
+                if !rows.go_on(travel) {
                     return false;
                 }
-                travel.due = travel.due.wrapping_add(wait);
-                travel.edges = [travel.edges[1], end];
-                travel.next += 1;
             }
             true
         });
@@ -290,7 +297,7 @@ impl<T: Scalar> Arrivals<T> {
         sums.iter().for_each(|sums| temps[sums.clone()].fill(T::default()));
         let now = step as u32;
         let mut stay = 0;
-        for at in 0..travels.len() {
+        'travels: for at in 0..travels.len() {
             if let Some(soon) = travels.get(at + AHEAD).filter(|soon| soon.due == now) {
                 rows[soon.rows as usize].ask(soon);
             }
@@ -302,15 +309,17 @@ impl<T: Scalar> Arrivals<T> {
                         rows[next.rows as usize].ask_further(next, ASKED + edges);
                     }
                 };
-                let rows = &rows[travel.rows as usize];
-                rows.add(&travel, temps, ask);
-                let Run { wait, end } = rows.runs[travel.next];
-                if wait == 0 {
-                    continue;
+                let (rows, begin) = (&rows[travel.rows as usize], travel.edges[0]);
+                loop {
+                    let done = (travel.edges[0] - begin) as usize;
+                    rows.add(&travel, temps, |edges| ask(done + edges));
+                    if !rows.go_on(&mut travel) {
+                        continue 'travels;
+                    }
+                    if travel.due != now {
+                        break;
+                    }
                 }
-                travel.due = now.wrapping_add(wait);
-                travel.edges = [travel.edges[1], end];
-                travel.next += 1;
             }
             travels[stay] = travel;
             stay += 1;
@@ -325,24 +334,39 @@ impl<T: Scalar> Arrivals<T> {
             let begin = sent.partition_point(|event| own(event).is_lt());
             let end = sent.partition_point(|event| own(event).is_le());
             for event in &sent[begin..end] {
-                let next = rows.first_run[event.cell as usize];
-                let Run { wait, end } = rows.runs[next];
-                if wait == 0 {
-                    continue;
+                let (row, run) = (rows.first[event.cell as usize], rows.first_run[event.cell as usize]);
+                let Run { wait, end, .. } = rows.runs[run];
+                if end > 0 {
+                    let due = (step as u32).wrapping_add(wait);
+                    self.travels.push(Travel { due, rows: number as u32, row, edges: [0, end], run });
                 }
-                self.travels.push(Travel {
-                    due: (step as u32).wrapping_add(wait),
-                    rows: number as u32,
-                    row: rows.first[event.cell as usize],
-                    edges: [0, end],
-                    next: next + 1,
-                });
             }
         }
     }
 }
 
 impl<T> Draft<'_, T> {
+    /// How many chapters the targets of so many edges are in, and room for them: near ones, where the runs that this takes need less than it saves.
+    fn targets(&self, sums: &[Sums], senders: usize, edges: usize) -> (u32, Targets) {
+        let own = || self.deliveries.iter().map(|&(delivery, sum)| (delivery, &sums[sum]));
+        let end = own().flat_map(|(_, sums)| sums.blocks().last()).map(|block| block.end).max().unwrap_or(0);
+        let longest = own().map(|(delivery, _)| delivery.delays.longest()).max().unwrap_or(0);
+        let delays = if own().all(|(delivery, _)| matches!(delivery.delays, PerEdge::Same(_))) {
+            self.deliveries.len()
+        } else {
+            longest as usize
+        };
+        let chapters = end.div_ceil(NEAR).max(1);
+        let runs = |chapters: usize| senders.saturating_mul(chapters).saturating_mul(delays).min(edges);
+        let more = (runs(chapters) - runs(1)).saturating_mul(size_of::<Run>());
+        let keys = (u64::from(longest) + 1) * chapters as u64;
+        if more <= edges * (size_of::<u32>() - size_of::<u16>()) && u32::try_from(keys).is_ok() {
+            (chapters as u32, Targets::Near(vec![0; edges]))
+        } else {
+            (1, Targets::Far(vec![0; edges]))
+        }
+    }
+
     /// Tells of every edge to places of the part, cell after cell, the delivery, its number, and the sum that it adds to.
     fn visit<'o>(
         &self,
@@ -365,50 +389,50 @@ impl<T> Draft<'_, T> {
     }
 }
 
-/// The order of the edges of a row by delay, which keeps that of equal ones.
+/// The order of the edges of a row by a key, which keeps that of equal ones.
 #[derive(Default)]
-struct ByDelay {
-    /// Each delay that there is, in order, and how many edges have it or a shorter one.
+struct ByKey {
+    /// Each key that there is, in order, and how many edges have it or a lower one.
     runs: Vec<(u32, u32)>,
     /// For every edge its new place.
     places: Vec<u32>,
-    /// By delay, where the next one with it goes.
+    /// By key, where the next one with it goes.
     next: Vec<u32>,
 }
 
-/// Delays up to so many steps are counted; longer ones are compared.
+/// Keys below this are counted; others are compared.
 const COUNTED: u32 = 1 << 12;
 
-impl ByDelay {
-    fn sort(&mut self, delays: &[u32]) {
-        let ByDelay { runs, places, next } = self;
+impl ByKey {
+    fn sort(&mut self, keys: &[u32]) {
+        let ByKey { runs, places, next } = self;
         runs.clear();
         places.clear();
-        let longest = delays.iter().copied().max().unwrap_or(0);
-        if longest > COUNTED {
-            let mut by_delay: Vec<u32> = (0..delays.len() as u32).collect();
-            by_delay.sort_by_key(|&edge| delays[edge as usize]);
-            places.resize(delays.len(), 0);
-            for (place, &edge) in (0..).zip(&by_delay) {
+        let highest = keys.iter().copied().max().unwrap_or(0);
+        if highest > COUNTED {
+            let mut by_key: Vec<u32> = (0..keys.len() as u32).collect();
+            by_key.sort_by_key(|&edge| keys[edge as usize]);
+            places.resize(keys.len(), 0);
+            for (place, &edge) in (0..).zip(&by_key) {
                 places[edge as usize] = place;
                 match runs.last_mut() {
-                    Some((delay, end)) if *delay == delays[edge as usize] => *end = place + 1,
-                    _ => runs.push((delays[edge as usize], place + 1)),
+                    Some((key, end)) if *key == keys[edge as usize] => *end = place + 1,
+                    _ => runs.push((keys[edge as usize], place + 1)),
                 }
             }
             return;
         }
         next.clear();
-        next.resize(longest as usize + 2, 0);
-        delays.iter().for_each(|&delay| next[delay as usize + 1] += 1);
-        for delay in 0..=longest as usize {
-            next[delay + 1] += next[delay];
-            if next[delay + 1] > next[delay] {
-                runs.push((delay as u32, next[delay + 1]));
+        next.resize(highest as usize + 2, 0);
+        keys.iter().for_each(|&key| next[key as usize + 1] += 1);
+        for key in 0..=highest as usize {
+            next[key + 1] += next[key];
+            if next[key + 1] > next[key] {
+                runs.push((key as u32, next[key + 1]));
             }
         }
-        places.extend(delays.iter().map(|&delay| {
-            let place = &mut next[delay as usize];
+        places.extend(keys.iter().map(|&key| {
+            let place = &mut next[key as usize];
             *place += 1;
             *place - 1
         }));
@@ -437,36 +461,39 @@ impl<T: Scalar> Rows<T> {
         }
         let count = first[senders];
         let each = matches!(draft.deliveries[0].0.carried, PerEdge::Each(_));
-        let (mut next, mut targets, mut delays) = (first.clone(), vec![0; count], vec![0; count]);
+        let (chapters, mut targets) = draft.targets(sums, senders, count);
+        // The edges of a row stand by delay, and of one delay by the chapter of their target.
+        let (mut next, mut keys) = (first.clone(), vec![0; count]);
         let mut carried = vec![T::default(); if each { count } else { 0 }];
         // Rows are read wherever their sender's edges happen to stand.
-        ask_for_large(&mut targets);
-        ask_for_large(&mut delays);
+        targets.ask_for_large();
+        ask_for_large(&mut keys);
         ask_for_large(&mut carried);
         draft.visit(sums, &order, |delivery, edge, target| {
             let at = &mut next[delivery.edges.sources[edge] as usize];
-            (targets[*at], delays[*at]) = (target, delivery.delays.of(edge));
+            keys[*at] = delivery.delays.of(edge) * chapters + targets.set(*at, target);
             if each {
                 carried[*at] = delivery.carried.of(edge);
             }
             *at += 1;
         });
         let (mut first_run, mut runs) = (Vec::with_capacity(senders), Vec::new());
-        let (mut by_delay, mut row, mut values) = (ByDelay::default(), Vec::new(), Vec::new());
+        let (mut by_key, mut row, mut values) = (ByKey::default(), Spare::default(), Vec::new());
         for bounds in first.windows(2) {
             let range = bounds[0]..bounds[1];
-            by_delay.sort(&delays[range.clone()]);
-            by_delay.reorder(&mut targets[range.clone()], &mut row);
+            by_key.sort(&keys[range.clone()]);
+            targets.reorder(range.clone(), &by_key, &mut row);
             if each {
-                by_delay.reorder(&mut carried[range], &mut values);
+                by_key.reorder(&mut carried[range], &mut values);
             }
             first_run.push(runs.len());
             let mut before = 0;
-            for &(delay, end) in &by_delay.runs {
-                runs.push(Run { wait: delay - before, end });
+            for &(key, end) in &by_key.runs {
+                let delay = key / chapters;
+                runs.push(Run { wait: delay - before, end, base: key % chapters * NEAR as u32 });
                 before = delay;
             }
-            runs.push(Run { wait: 0, end: 0 });
+            runs.push(Run::default());
         }
         let carried = match &draft.deliveries[0].0.carried {
             PerEdge::Same(value) => Carried::Same(*value),
@@ -475,15 +502,28 @@ impl<T: Scalar> Rows<T> {
         Rows { from: draft.from, event: draft.event, first, first_run, runs, targets, carried }
     }
 
+    /// Sends a travel to the next run of its row, if there is one.
+    #[inline(always)]
+    fn go_on(&self, travel: &mut Travel) -> bool {
+        travel.run += 1;
+        let Run { wait, end, .. } = self.runs[travel.run];
+        travel.due = travel.due.wrapping_add(wait);
+        travel.edges = [travel.edges[1], end];
+        end > 0
+    }
+
     /// Asks for what a travel needs in this step.
     fn ask(&self, travel: &Travel) {
         let begin = travel.row + travel.edges[0] as usize;
         let len = ((travel.edges[1] - travel.edges[0]) as usize).min(ASKED);
-        ask_for(&self.targets, begin, len);
-        if let Carried::Each(values) = &self.carried {
-            ask_for(values, begin, len);
+        // They need not begin where a line does: the last of them may lie in one more.
+        for (begin, len) in [(begin, len), (begin + len - 1, 1)] {
+            self.targets.ask_for(begin, len);
+            if let Carried::Each(values) = &self.carried {
+                ask_for(values, begin, len);
+            }
         }
-        ask_for(&self.runs, travel.next, 1);
+        ask_for(&self.runs, travel.run, 1);
     }
 
     /// Asks for a line of the edges that a travel reaches in this step, from one of them on.
@@ -491,7 +531,7 @@ impl<T: Scalar> Rows<T> {
     fn ask_further(&self, travel: &Travel, from: usize) {
         if from < (travel.edges[1] - travel.edges[0]) as usize {
             let at = travel.row + travel.edges[0] as usize + from;
-            ask_for(&self.targets, at, 1);
+            self.targets.ask_for(at, LINE);
             if let Carried::Each(values) = &self.carried {
                 ask_for(values, at, LINE);
             }
@@ -499,24 +539,94 @@ impl<T: Scalar> Rows<T> {
     }
 
     /// Adds what the edges carry that a travel has reached. Tells `ask` at every line how far it is.
+    #[inline(always)]
     fn add(&self, travel: &Travel, sums: &mut [T], ask: impl Fn(usize)) {
         let range = travel.row + travel.edges[0] as usize..travel.row + travel.edges[1] as usize;
-        let targets = &self.targets[range.clone()];
-        match &self.carried {
-            Carried::Same(value) => add(sums, targets, std::iter::repeat(*value), ask),
-            Carried::Each(values) => add(sums, targets, values[range].iter().copied(), ask),
+        let sums = &mut sums[self.runs[travel.run].base as usize..];
+        match (&self.targets, &self.carried) {
+            (Targets::Near(targets), Carried::Same(value)) => add_same(sums, &targets[range], *value, ask),
+            (Targets::Far(targets), Carried::Same(value)) => add_same(sums, &targets[range], *value, ask),
+            (Targets::Near(targets), Carried::Each(values)) => {
+                add_each(sums, &targets[range.clone()], &values[range], ask);
+            }
+            (Targets::Far(targets), Carried::Each(values)) => {
+                add_each(sums, &targets[range.clone()], &values[range], ask);
+            }
         }
     }
 }
 
-/// Adds what is carried to sums.
+/// Adds a value to sums, and tells at every line how far it is. Edges come eight at a time: so many need one test for the end.
 #[inline(always)]
-fn add<T: Scalar>(sums: &mut [T], targets: &[u32], mut carried: impl Iterator<Item = T>, ask: impl Fn(usize)) {
+fn add_same<T: Scalar, I: Copy + Into<u32>>(sums: &mut [T], targets: &[I], value: T, ask: impl Fn(usize)) {
     for (line, targets) in targets.chunks(LINE).enumerate() {
         ask(line * LINE);
-        for (&target, value) in targets.iter().zip(carried.by_ref()) {
-            let sum = &mut sums[target as usize];
-            *sum = *sum + value;
+        let (eights, rest) = targets.as_chunks::<8>();
+        eights.iter().for_each(|eight| eight.iter().for_each(|&target| add(sums, target, value)));
+        rest.iter().for_each(|&target| add(sums, target, value));
+    }
+}
+
+/// The same with a value for each.
+#[inline(always)]
+fn add_each<T: Scalar, I: Copy + Into<u32>>(sums: &mut [T], targets: &[I], values: &[T], ask: impl Fn(usize)) {
+    for (line, (targets, values)) in targets.chunks(LINE).zip(values.chunks(LINE)).enumerate() {
+        ask(line * LINE);
+        let ((eights, rest), (of_eights, of_rest)) = (targets.as_chunks::<8>(), values.as_chunks::<8>());
+        for (eight, values) in eights.iter().zip(of_eights) {
+            eight.iter().zip(values).for_each(|(&target, &value)| add(sums, target, value));
+        }
+        rest.iter().zip(of_rest).for_each(|(&target, &value)| add(sums, target, value));
+    }
+}
+
+#[inline(always)]
+fn add<T: Scalar, I: Into<u32>>(sums: &mut [T], target: I, value: T) {
+    let sum = &mut sums[target.into() as usize];
+    *sum = *sum + value;
+}
+
+impl Targets {
+    /// Sets the target of an edge. Gives the number of its chapter.
+    fn set(&mut self, edge: usize, target: u32) -> u32 {
+        match self {
+            Targets::Near(targets) => {
+                targets[edge] = target as u16;
+                target / NEAR as u32
+            }
+            Targets::Far(targets) => {
+                targets[edge] = target;
+                0
+            }
         }
     }
+
+    fn reorder(&mut self, row: Range<usize>, by_key: &ByKey, spare: &mut Spare) {
+        match self {
+            Targets::Near(targets) => by_key.reorder(&mut targets[row], &mut spare.near),
+            Targets::Far(targets) => by_key.reorder(&mut targets[row], &mut spare.far),
+        }
+    }
+
+    fn ask_for_large(&mut self) {
+        match self {
+            Targets::Near(targets) => ask_for_large(targets),
+            Targets::Far(targets) => ask_for_large(targets),
+        }
+    }
+
+    #[inline(always)]
+    fn ask_for(&self, begin: usize, len: usize) {
+        match self {
+            Targets::Near(targets) => ask_for(targets, begin, len),
+            Targets::Far(targets) => ask_for(targets, begin, len),
+        }
+    }
+}
+
+/// Room for the targets of a row.
+#[derive(Default)]
+struct Spare {
+    near: Vec<u16>,
+    far: Vec<u32>,
 }

@@ -7,6 +7,8 @@
 
 use super::lanes::{F64x8, Lanes};
 use super::math;
+#[cfg(all(target_arch = "x86_64", target_feature = "avx512f", target_feature = "avx512dq"))]
+use std::array::from_fn;
 
 #[cfg(test)]
 mod tests;
@@ -97,54 +99,69 @@ impl Draw {
         -math::ln(1.0 - self.uniform(index, step))
     }
 
-    /// [`uniform`](Draw::uniform) of eight indices.
+    /// [`uniform`](Draw::uniform) of eight indices, so many times.
     #[inline(always)]
-    pub fn uniform_lanes(self, index: [u32; 8], step: u64) -> F64x8 {
+    pub fn uniform_lanes<const N: usize>(self, index: [[u32; 8]; N], step: u64) -> [F64x8; N] {
         self.units(index, step)[0]
     }
 
-    /// [`normal`](Draw::normal) of eight indices.
+    /// [`normal`](Draw::normal) of eight indices, so many times.
     #[inline(always)]
-    pub fn normal_lanes(self, index: [u32; 8], step: u64) -> F64x8 {
-        let [radius, angle] = self.units(index, step);
-        normal_of(radius, angle)
+    pub fn normal_lanes<const N: usize>(self, index: [[u32; 8]; N], step: u64) -> [F64x8; N] {
+        // Loops, because a closure of an array would not become part of a function that may use all vectors.
+        let [mut normal, angles] = self.units(index, step);
+        for (radius, angle) in normal.iter_mut().zip(angles) {
+            *radius = normal_of(*radius, angle);
+        }
+        normal
     }
 
-    /// [`exponential`](Draw::exponential) of eight indices.
+    /// [`exponential`](Draw::exponential) of eight indices, so many times.
     #[inline(always)]
-    pub fn exponential_lanes(self, index: [u32; 8], step: u64) -> F64x8 {
-        -math::ln(F64x8::splat(1.0) - self.uniform_lanes(index, step))
+    pub fn exponential_lanes<const N: usize>(self, index: [[u32; 8]; N], step: u64) -> [F64x8; N] {
+        let mut all = self.uniform_lanes(index, step);
+        for unit in &mut all {
+            *unit = -math::ln(F64x8::splat(1.0) - *unit);
+        }
+        all
     }
 
-    /// Both words of eight indices as numbers in `[0, 1)`: [`philox`] in eight lanes.
+    /// The first words of all indices as numbers in `[0, 1)`, and the second ones: [`philox`] in eight lanes. Each round waits for the one before,
+    /// so that a processor does little at a time where `N` is 1.
     #[cfg(all(target_arch = "x86_64", target_feature = "avx512f", target_feature = "avx512dq"))]
     #[inline(always)]
-    fn units(self, index: [u32; 8], step: u64) -> [F64x8; 2] {
+    fn units<const N: usize>(self, index: [[u32; 8]; N], step: u64) -> [[F64x8; N]; 2] {
         use super::lanes::avx512::U32x8;
-        let (mut a, mut b) = (U32x8::splat(self.stream), U32x8::load(index));
-        let (mut c, mut d) = (U32x8::splat(step as u32), U32x8::splat((step >> 32) as u32));
+        let all = |word| [U32x8::splat(word); N];
+        let (mut a, mut b) = (all(self.stream), index.map(U32x8::load));
+        let (mut c, mut d) = (all(step as u32), all((step >> 32) as u32));
         let [mut k0, mut k1] = [self.seed as u32, (self.seed >> 32) as u32];
         for _ in 0..10 {
-            let (left, right) = (a.times(FACTORS[0]), c.times(FACTORS[1]));
-            (a, c) = (right.upper().xor(b, U32x8::splat(k0)), left.upper().xor(d, U32x8::splat(k1)));
+            let (left, right) = (a.map(|a| a.times(FACTORS[0])), c.map(|c| c.times(FACTORS[1])));
+            a = from_fn(|i| right[i].upper().xor(b[i], U32x8::splat(k0)));
+            c = from_fn(|i| left[i].upper().xor(d[i], U32x8::splat(k1)));
             (b, d) = (right, left);
             k0 = k0.wrapping_add(STEPS[0]);
             k1 = k1.wrapping_add(STEPS[1]);
         }
-        [U32x8::unit(b, a), U32x8::unit(d, c)]
+        [from_fn(|i| U32x8::unit(b[i], a[i])), from_fn(|i| U32x8::unit(d[i], c[i]))]
     }
 
-    /// Both words of eight indices as numbers in `[0, 1)`. LLVM makes vectors of it, where they pay.
+    /// The first words of all indices as numbers in `[0, 1)`, and the second ones. LLVM makes vectors of it, where they pay.
     #[cfg(not(all(target_arch = "x86_64", target_feature = "avx512f", target_feature = "avx512dq")))]
     #[inline(always)]
-    fn units(self, index: [u32; 8], step: u64) -> [F64x8; 2] {
-        let (mut left, mut right) = ([0.0; 8], [0.0; 8]);
-        for ((left, right), index) in left.iter_mut().zip(&mut right).zip(index) {
-            let words = self.words(index, step);
-            *left = unit(words[0]);
-            *right = unit(words[1]);
+    fn units<const N: usize>(self, index: [[u32; 8]; N], step: u64) -> [[F64x8; N]; 2] {
+        let mut all = [[F64x8::splat(0.0); N]; 2];
+        for (i, index) in index.into_iter().enumerate() {
+            let (mut left, mut right) = ([0.0; 8], [0.0; 8]);
+            for ((left, right), index) in left.iter_mut().zip(&mut right).zip(index) {
+                let words = self.words(index, step);
+                *left = unit(words[0]);
+                *right = unit(words[1]);
+            }
+            (all[0][i], all[1][i]) = (F64x8::load(&left), F64x8::load(&right));
         }
-        [F64x8::load(&left), F64x8::load(&right)]
+        all
     }
 }
 

@@ -146,3 +146,42 @@ fn what_several_deliveries_bring_is_older_first() {
     let backward: Vec<Delivery<f64>> = deliveries.into_iter().rev().collect();
     arrive(&backward, &sent);
 }
+
+/// More sums than two bytes tell apart: rows in chapters, and rows whose chapters would cost more than they save.
+#[test]
+fn what_arrives_far_away_is_the_same() {
+    const CELLS: usize = 150_000;
+    for (senders, longest, near) in [(7, 3, true), (7, 1, true), (40_000, 1, false), (CELLS, 50, true)] {
+        let edges = edges(senders, CELLS, 2);
+        let carried = weights(2 * CELLS, 5);
+        let delays = spread(2 * CELLS, longest, 1);
+        let delays = if longest == 1 { PerEdge::Same(1) } else { delays };
+        let delivery = Delivery { from: 0, event: 0, to: 1, slot: 0, edges, delays, carried };
+        let mut rows = vec![Vec::new(); senders];
+        for cell in 0..CELLS {
+            let bounds = [0, 1].map(|i| delivery.edges.offsets[cell + i] as usize);
+            (bounds[0]..bounds[1]).for_each(|edge| rows[delivery.edges.sources[edge] as usize].push((cell, edge)));
+        }
+        let receiver = |_| Receiver { places: 0..CELLS, begin: 0, slots: 1, lanes: LANES, swept: false };
+        let mut arrivals = Arrivals::new(&[&delivery], |_| senders, receiver, |_| None);
+        assert_eq!(matches!(arrivals.rows[0].targets, Targets::Near(_)), near, "{senders} senders");
+        let mut sent: Vec<Vec<u32>> = Vec::new();
+        let mut all = vec![f64::NAN; CELLS];
+        for step in 0..5 {
+            arrivals.arrive(step as u64, &mut all);
+            let mut expected = vec![0.0; CELLS];
+            for (then, cells) in sent.iter().enumerate() {
+                for &(cell, edge) in cells.iter().flat_map(|&cell| &rows[cell as usize]) {
+                    if then + delivery.delays.of(edge) as usize == step {
+                        expected[cell] += delivery.carried.of(edge);
+                    }
+                }
+            }
+            assert!(all == expected, "step {step} of {senders} senders");
+            sent.push((0..senders as u32).filter(|cell| !(cell + step as u32).is_multiple_of(3)).collect());
+            let of = |&cell: &u32| Sent { space: 0, event: 0, cell };
+            arrivals.send(step as u64, &sent[step].iter().map(of).collect::<Vec<_>>());
+        }
+        assert!(all.iter().any(|&sum| sum != 0.0));
+    }
+}

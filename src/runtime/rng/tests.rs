@@ -59,19 +59,22 @@ fn vector_draws_are_the_scalar_ones() {
     let draw = Draw { seed: 0x0123_4567_89ab_cdef, stream: 9 };
     for (first, step) in [(0, 0), (100, 1 << 33), (u32::MAX - 2, 5), (7, u64::MAX)] {
         let index = from_fn(|lane| u32::wrapping_add(first, lane as u32));
+        // One vector, and two side by side of which neither is like the other.
+        let two = [index, index.map(|index| index.wrapping_mul(3))];
         type Scalar = fn(Draw, u32, u64) -> f64;
         let second: Scalar = |draw, index, step| unit(draw.words(index, step)[1]);
-        let draws: [(F64x8, Scalar); 5] = [
-            (draw.uniform_lanes(index, step), Draw::uniform),
-            (draw.normal_lanes(index, step), Draw::normal),
-            (draw.exponential_lanes(index, step), Draw::exponential),
-            (draw.units(index, step)[0], Draw::uniform),
-            (draw.units(index, step)[1], second),
+        let draws: [([F64x8; 1], [F64x8; 2], Scalar); 4] = [
+            (draw.uniform_lanes([index], step), draw.uniform_lanes(two, step), Draw::uniform),
+            (draw.normal_lanes([index], step), draw.normal_lanes(two, step), Draw::normal),
+            (draw.exponential_lanes([index], step), draw.exponential_lanes(two, step), Draw::exponential),
+            (draw.units([index], step)[1], draw.units(two, step)[1], second),
         ];
-        for (vector, scalar) in draws {
-            let mut lanes = [0.0; 8];
-            vector.store(&mut lanes);
-            assert_eq!(lanes.map(f64::to_bits), index.map(|index| scalar(draw, index, step).to_bits()));
+        for ([alone], side_by_side, scalar) in draws {
+            for (vector, index) in side_by_side.into_iter().chain([alone]).zip([two[0], two[1], index]) {
+                let mut lanes = [0.0; 8];
+                vector.store(&mut lanes);
+                assert_eq!(lanes.map(f64::to_bits), index.map(|index| scalar(draw, index, step).to_bits()));
+            }
         }
     }
 }
