@@ -65,6 +65,11 @@ pub(crate) fn path(file: &DataFile) -> PathBuf {
     file.directory.join(&file.name)
 }
 
+/// Where it is, if its numbers are in a file.
+pub(crate) fn file(file: &DataFile) -> Option<PathBuf> {
+    matches!(file.numbers, Numbers::File).then(|| path(file))
+}
+
 /// The whole file.
 pub(crate) fn bytes(file: &DataFile) -> Result<Vec<u8>, Diagnostic> {
     whole(&path(file), file.span)

@@ -189,6 +189,9 @@ impl Args {
 /// Executables for a TPU, and the report.
 #[cfg(feature = "xla")]
 fn executables(args: &Args, target: &Target, job: Job) -> Exit {
+    if let Err(exit) = super::there(args.plugin.as_deref()) {
+        return exit;
+    }
     let path = match &args.plugin {
         Some(path) => Ok(path.clone()),
         None => Search::everywhere().plugin(Kind::Tpu).map(|found| found.path.clone()),

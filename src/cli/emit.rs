@@ -56,6 +56,9 @@ pub fn run(args: &Args) -> Exit {
         return exit;
     }
     let checked = super::check(&args.file);
+    if let Err(exit) = super::spared(&checked, None, args.output.as_deref()) {
+        return exit;
+    }
     let mut options = match args.settings.options(&args.opt, args.precision, args.stage.backend()) {
         Ok(options) => options,
         Err(exit) => return exit,

@@ -34,7 +34,7 @@ use crate::source::SourceMap;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::io::{IsTerminal, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// How a command ended.
@@ -220,10 +220,39 @@ fn misused(error: impl std::fmt::Display) -> Exit {
     Exit::Usage
 }
 
+/// Is there the plugin that the command line names?
+#[cfg(feature = "xla")]
+fn there(plugin: Option<&Path>) -> Result<(), Exit> {
+    match plugin.filter(|path| !path.is_file()) {
+        Some(path) => Err(misused(format!("there is no plugin `{}`", path.display()))),
+        None => Ok(()),
+    }
+}
+
 /// Before long work: can a file be written at all?
 fn writable(path: &Path) -> Result<(), Exit> {
     crate::results::check_writable(path)
         .map_err(|reason| misused(format!("cannot write `{}`: {reason}", path.display())))
+}
+
+/// Before anything is written: is it to replace a file that the model, or what runs it, is read from?
+fn spared<'p>(
+    checked: &Checked,
+    read: impl IntoIterator<Item = &'p Path>,
+    written: impl IntoIterator<Item = &'p Path>,
+) -> Result<(), Exit> {
+    let data = checked.model.iter().flat_map(|model| model.data.iter().filter_map(crate::data::file));
+    let texts = checked.sources.files().map(|(_, file)| PathBuf::from(&file.name));
+    let read = read.into_iter().map(Path::to_path_buf);
+    let known: Vec<PathBuf> = texts.chain(data).chain(read).filter_map(|path| path.canonicalize().ok()).collect();
+    // What does not exist is not read.
+    let same = |path: &&Path| path.canonicalize().is_ok_and(|path| known.contains(&path));
+    match written.into_iter().find(same) {
+        Some(path) => {
+            Err(misused(format!("cannot write `{}`: it is read for this, and would be lost", path.display())))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Writes an artefact to a file, all of it or nothing, or to stdout, which `-` is, too. A closed pipe is not an error.

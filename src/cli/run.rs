@@ -283,6 +283,11 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     args.engine.check()?;
     let begin = Instant::now();
     let checked = super::check(&args.file);
+    let read = args.load.iter().chain(args.settings.read()).map(PathBuf::as_path);
+    let written = output.iter().chain(&picture).chain(&args.report).map(PathBuf::as_path);
+    super::spared(&checked, read, written)?;
+    // A checkpoint may take the place of the one that the run goes on from.
+    super::spared(&checked, args.settings.read().map(PathBuf::as_path), args.save.as_deref())?;
     let sweeps = sweep::asked(args, &checked)?;
     if !sweeps.is_empty() {
         if args.sample.is_some() {
@@ -540,6 +545,7 @@ fn meta(args: &Args, p: &Prepared, first_step: u64) -> serde_json::Map<String, s
             set: &set,
         },
     );
+    facts.extend(args.settings.trained_fact());
     facts.extend(args.sample.map(|number| ("sample".to_string(), json!(number))));
     facts.extend((first_step > 0).then(|| (FIRST_STEP.to_string(), json!(first_step))));
     facts

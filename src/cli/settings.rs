@@ -311,6 +311,16 @@ impl ModelSettings {
         Ok([all, self.set.clone()].concat())
     }
 
+    /// The files that they are read from.
+    pub fn read(&self) -> impl Iterator<Item = &PathBuf> {
+        self.params.iter().chain(&self.trained)
+    }
+
+    /// What results say about what has been learnt.
+    pub fn trained_fact(&self) -> Option<(String, serde_json::Value)> {
+        self.trained.as_ref().map(|path| ("trained".to_owned(), path.display().to_string().into()))
+    }
+
     /// As the driver takes them, for a back end and a precision. What does not go together has been said.
     pub fn options(
         &self,
@@ -451,6 +461,8 @@ impl EngineSettings {
             complain("`--device` and `--plugin` choose what the XLA engine runs on; add `--engine xla`");
             return Err(Exit::Usage);
         }
+        #[cfg(feature = "xla")]
+        super::there(self.plugin.as_deref())?;
         #[cfg(feature = "xla")]
         if self.engine != EngineName::Xla && (self.gather.is_some() || self.unroll.is_some()) {
             complain("`--gather` and `--unroll` choose what the XLA engine compiles; add `--engine xla`");

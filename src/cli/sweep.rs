@@ -121,6 +121,7 @@ pub fn run(
     let engine = args.engine.engine.name();
     let made = Made { engine, precision, accuracy: args.opt.accuracy.name(), set: &set };
     let mut meta = experiment.facts(&checked.sources, &made);
+    meta.extend(args.settings.trained_fact());
     meta.insert("steps".into(), grid.steps.into());
     let (cells, name) = (experiment.cells(), experiment.compiled.ode.name.clone());
     if !args.quiet {

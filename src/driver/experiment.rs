@@ -195,7 +195,7 @@ impl Experiment {
             hasher.update(&[0]);
         }
         let ode = &self.compiled.ode;
-        let value = json!({
+        let mut value = json!({
             "model": ode.name,
             "source_hash": hasher.finalize().to_hex().as_str(),
             "compiler": concat!("neuroc ", env!("CARGO_PKG_VERSION")),
@@ -210,6 +210,14 @@ impl Experiment {
             },
             "seed": ode.seed,
         });
+        if ode.method == Method::Adaptive {
+            value["options"]["rtol"] = ode.tolerances.rtol.into();
+            value["options"]["atol"] = ode.tolerances.atol.into();
+            // There may be no longest step.
+            if ode.tolerances.max_step.is_finite() {
+                value["options"]["max_step_ms"] = ode.tolerances.max_step.into();
+            }
+        }
         match value {
             Value::Object(map) => map,
             _ => Map::new(),

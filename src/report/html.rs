@@ -6,6 +6,7 @@
 use super::data::{self, PANELS};
 use super::thin::Thinned;
 use super::{About, code};
+use crate::hir::Method;
 use crate::plot::unit;
 use crate::results::{self, Parameter, ParameterValues, RunResult, SpikeTrain};
 use serde_json::Value;
@@ -89,6 +90,7 @@ fn summary(result: &RunResult, about: &About) -> String {
     let text = |name: &str| option(name).and_then(Value::as_str);
     // Compartments and synapses are populations, too, which have dots in their names.
     let cells: usize = result.populations.iter().filter(|p| !p.name.contains('.')).map(|p| p.cells).sum();
+    let adaptive = text("method") == Some(Method::Adaptive.name());
     let mut said = Vec::new();
     if cells > 0 {
         said.push(plural(cells as u64, "cell"));
@@ -99,9 +101,16 @@ fn summary(result: &RunResult, about: &About) -> String {
         let (from, _) = result.extent();
         let time = number(steps as f64 * dt - from);
         let from = if from > 0.0 { format!(" from {} ms on", number(from)) } else { String::new() };
-        said.push(format!("{time} ms{from} in steps of {} ms", number(dt)));
+        // Steps of their own lengths are no multiples of anything.
+        let steps = if adaptive { String::new() } else { format!(" in steps of {} ms", number(dt)) };
+        said.push(format!("{time} ms{from}{steps}"));
     }
     said.extend(text("method").map(str::to_owned));
+    for (name, unit) in [("rtol", ""), ("atol", ""), ("max_step_ms", " ms")].into_iter().filter(|_| adaptive) {
+        let shown = name.trim_end_matches("_ms").replace('_', " ");
+        said.extend(option(name).and_then(Value::as_f64).map(|value| format!("{shown} {value}{unit}")));
+    }
+    said.extend(result.meta.get("trained").and_then(Value::as_str).map(|file| format!("with what learned in {file}")));
     if let Some(engine) = text("engine") {
         let precision = text("precision").map_or(String::new(), |p| format!(" in {p}"));
         said.push(format!("{engine} engine{precision}"));

@@ -288,9 +288,9 @@ fn devices_are_for_xla_and_a_missing_plugin_is_told() {
     fails(&here, &["run", "m.neuro", "--device", "cuda"], 2, &["`--device`", "--engine xla"]);
     fails(&here, &["run", "m.neuro", "--plugin", "p.so"], 2, &["`--plugin`", "--engine xla"]);
     fails(&here, &["run", "m.neuro", "--engine", "xla", "--device", "abacus"], 2, &["'abacus'", "cpu, cuda, tpu"]);
-    fails(&here, &["run", "m.neuro", "--engine", "xla", "--plugin", "p.so"], 1, &["p.so"]);
+    fails(&here, &["run", "m.neuro", "--engine", "xla", "--plugin", "p.so"], 2, &["p.so"]);
     let digits = example("digits");
-    fails(&here, &["train", &digits, "--engine", "xla", "--plugin", "p.so", "-o", "d.npz"], 1, &["p.so"]);
+    fails(&here, &["train", &digits, "--engine", "xla", "--plugin", "p.so", "-o", "d.npz"], 2, &["p.so"]);
     fails(&here, &["train", &digits, "--engine", "xla", "--precision", "bf16", "-o", "d.npz"], 1, &["f64 or f32"]);
 }
 

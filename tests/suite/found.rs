@@ -869,3 +869,122 @@ fn sums_of_arrivals_are_cleared_by_their_only_reader() {
         }
     }
 }
+
+const DECAY: &str = "cell P { state x = 1; x' = -x / 2 ms }
+        network main { population p: P }
+        run { duration = 2 ms; dt = 0.1 ms; record p.x }";
+
+/// Nothing that a run is made from is lost to what it writes.
+#[test]
+fn no_output_takes_the_place_of_an_input() {
+    let driven = "use std.cells.lif.Lif
+        use std.synapses.ExpCond
+        network main { population b: Lif; drive b via ExpCond from spikes(\"in.csv\") { weight = 20 nS } }
+        run { duration = 5 ms; dt = 0.1 ms; record b.v }";
+    let here = folder(&[("m.neuro", DECAY), ("d.neuro", driven), ("in.csv", "t,i\n1,0\n"), ("p.set", "x = 2\n")]);
+    let texts = || ["m.neuro", "in.csv", "p.set"].map(|name| fs::read(here.path().join(name)).unwrap());
+    let before = texts();
+    for arguments in [
+        &["run", "m.neuro", "--save", "m.neuro"][..],
+        &["emit", "m.neuro", "--stage", "ir", "-o", "./m.neuro"],
+        &["run", "d.neuro", "-o", "in.csv"],
+        &["run", "m.neuro", "--params", "p.set", "--save", "p.set"],
+    ] {
+        let done = neuroc(&here, arguments);
+        assert!(done.code == 2 && done.err.contains("it is read for this, and would be lost"), "{}", done.err);
+        assert_eq!(texts(), before, "{arguments:?}");
+    }
+    // A chain of runs has one checkpoint.
+    assert_eq!(neuroc(&here, &["run", "m.neuro", "--save", "s.npz", "-o", "a.npz"]).code, 0);
+    assert_eq!(neuroc(&here, &["run", "m.neuro", "--load", "s.npz", "-o", "s.npz"]).code, 2);
+    let done =
+        neuroc(&here, &["run", "m.neuro", "--duration", "4ms", "--load", "s.npz", "--save", "s.npz", "-o", "b.npz"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+}
+
+/// Runs with other tolerances are other runs, and their results and pages say so.
+#[test]
+fn results_say_with_which_tolerances_they_were_made() {
+    let here = folder(&[("m.neuro", DECAY)]);
+    let arguments =
+        ["--method", "adaptive", "--rtol", "1e-4", "--max-step", "0.5ms", "-o", "o.npz", "--report", "o.html"];
+    let done = neuroc(&here, &[&["run", "m.neuro"][..], &arguments].concat());
+    assert_eq!(done.code, 0, "{}", done.err);
+    let result = neuroc::results::RunResult::read_npz(&here.path().join("o.npz")).unwrap();
+    let options = &result.meta["options"];
+    assert_eq!((options["rtol"].as_f64(), options["max_step_ms"].as_f64()), (Some(1e-4), Some(0.5)));
+    let page = fs::read_to_string(here.path().join("o.html")).unwrap();
+    assert!(page.contains("2 ms · adaptive · rtol 0.0001 · ") && !page.contains("in steps of"));
+    assert_eq!(neuroc(&here, &["run", "m.neuro", "-o", "e.npz"]).code, 0);
+    let result = neuroc::results::RunResult::read_npz(&here.path().join("e.npz")).unwrap();
+    assert!(result.meta["options"].get("rtol").is_none());
+}
+
+/// What compares nothing does not say that all is well.
+#[test]
+fn verify_refuses_what_compares_nothing() {
+    let here = folder(&[("m.neuro", DECAY)]);
+    let done = neuroc(&here, &["verify", "m.neuro", "--method", "heun", "--other", "heun"]);
+    assert!(done.code == 2 && done.err.contains("`--other heun` compares nothing"), "{}", done.err);
+    let done = neuroc(&here, &["verify", "m.neuro", "--precision", "f32", "--within", "1e-30"]);
+    assert!(done.code == 1 && done.err.contains("double precision"), "{}", done.err);
+}
+
+/// Habits of others, and a help that would have made the mistake worse.
+#[test]
+fn help_for_habits_is_not_another_mistake() {
+    for (model, said) in [
+        ("const x = |2|\n", "write `abs(x)`"),
+        (
+            "cell P { state x = 1; x' = -x / 2 ms }\nnetwork n { population p: P }\nrun { record p.x every = 0.1 ms }",
+            "it has no `=`",
+        ),
+        (
+            "cell P { param k = 1; state x = 1; x' = -k * x / 2 ms }\nnetwork n { population p: P }\nrun { sweep p.k = 1, 2 }",
+            "in brackets",
+        ),
+        (
+            "use std.synapses.ExpCond\nuse std.cells.lif.Lif\nnetwork n { population p: Lif[2]\n connect p -> p via ExpCond { rule = all_to_all; weight ~ gaussian(1 nS, 0.1 nS) } }\nrun { record p.v }",
+            "`normal(1 nS, 0.1 nS)`",
+        ),
+    ] {
+        let done = neuroc(&folder(&[("m.neuro", model)]), &["check", "m.neuro"]);
+        assert!(done.code == 1 && done.err.contains(said), "{model}: {}", done.err);
+    }
+    let channel = "channel L { param gbar = 1 mS/cm2; param erev = 1 mV; current i = gbar * v * erev }";
+    let done = neuroc(&folder(&[("m.neuro", channel)]), &["check", "m.neuro"]);
+    assert!(done.code == 1 && !done.err.contains("erev / erev"), "{}", done.err);
+}
+
+/// A checkpoint without spikes on their way is for every engine; with some, XLA refuses it.
+#[cfg(feature = "xla")]
+#[test]
+fn xla_goes_on_where_no_spike_is_on_its_way() {
+    if crate::pjrt::cpu().is_none() {
+        return;
+    }
+    let here = folder(&[(
+        "m.neuro",
+        "use std.cells.lif.Lif
+        use std.synapses.ExpCond
+        network main {
+            population a: Lif[3]
+            connect a -> a via ExpCond { rule = all_to_all; weight = 1 nS; delay = 0.5 ms }
+            drive a via ExpCond from times(10 ms, 10.5 ms, 11 ms) { weight = 60 nS }
+        }
+        run { duration = 20 ms; dt = 0.1 ms; record a.v; record spikes of a }",
+    )]);
+    let ran = |arguments: &[&str]| neuroc(&here, &[&["run", "m.neuro"][..], arguments].concat());
+    let read = |name: &str| neuroc::results::RunResult::read_npz(&here.path().join(name)).unwrap();
+    assert_eq!(ran(&["-o", "whole.npz"]).code, 0);
+    let first = read("whole.npz").spikes[0].t[0];
+    let just_behind = format!("{:.1}ms", first + 0.2);
+    assert_eq!(ran(&["--duration", "5ms", "--save", "s.npz", "-o", "a.npz"]).code, 0);
+    assert_eq!(ran(&["--duration", &just_behind, "--save", "late.npz", "-o", "b.npz"]).code, 0);
+    let done = ran(&["--engine", "xla", "--precision", "f64", "--load", "s.npz", "-o", "x.npz"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert_eq!(ran(&["--load", "s.npz", "-o", "n.npz"]).code, 0);
+    assert_eq!(read("x.npz").spikes, read("n.npz").spikes);
+    let done = ran(&["--engine", "xla", "--precision", "f64", "--load", "late.npz", "-o", "y.npz"]);
+    assert!(done.code == 1 && done.err.contains("on their way"), "{}", done.err);
+}

@@ -104,6 +104,12 @@ fn verify(args: &Args) -> Result<Report, Exit> {
     let checked = super::check(&args.file);
     super::report(&checked.sources, &checked.diagnostics);
     let runner = Runner::new(args, &checked)?;
+    if args.other == Some(runner.model.method) {
+        return Err(super::misused(format!(
+            "the model's own method is {0}: `--other {0}` compares nothing",
+            runner.model.method.name()
+        )));
+    }
     let exact = PassSettings { accuracy: AccuracyName::Exact, ..args.opt.clone() };
     let reference = engines::reference(&runner, &exact)?;
     let mut engines = engines::engines(&runner, &exact, &reference)?;
@@ -155,6 +161,10 @@ fn conclude(args: &Args, report: &Report) -> Exit {
         exit = Exit::Model;
     }
     let Some(within) = args.within else { return exit };
+    if !report.engines.iter().any(|engine| engine.double) {
+        complain("`--within` is for engines in double precision, and there is none among these");
+        exit = Exit::Model;
+    }
     let wrong: Vec<&str> =
         report.engines.iter().filter(|e| e.double && beyond(e, within)).map(|e| e.name.as_str()).collect();
     if !wrong.is_empty() {
