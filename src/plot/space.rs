@@ -146,6 +146,9 @@ impl<'a> Profile<'a> {
             [first, .., last] => (*first, *last),
             [only] => (*only, *only),
         };
+        if first.is_nan() {
+            return Err(PlotError::Nothing(format!("{} has no sample", cell.series.name)));
+        }
         let mut rows = Vec::new();
         for &t in &options.at {
             let Some(row) = cell.row(t).filter(|_| (first - 1e-9..=last + 1e-9).contains(&t)) else {

@@ -95,7 +95,13 @@ impl Payload<'_> {
                     (false, _) if let (Some((_, at)), true) = (series.compartment(column), one_cell) => at.name.clone(),
                     (false, _) => format!("{own} [{cell}]"),
                 };
-                lines.push(json!([self.series.len(), column, label, cell]));
+                // What a row of a map is called.
+                let row = match (series.compartment(column), element) {
+                    (Some((at, _)), "contact") => at.to_string(),
+                    (Some(_), _) => series.column(column),
+                    (None, _) => cell.to_string(),
+                };
+                lines.push(json!([self.series.len(), column, label, row]));
             }
             let mut note = note(series, self.thinned);
             if columns > most {

@@ -188,7 +188,9 @@
     p.legend.replaceChildren();
     p.outputs = [];
     const shownUnit = p.unit ? ` ${p.unit}` : "";
-    if (p.kind === "traces" && p.heat) {
+    if (p.kind === "traces" && !p.data.some(({ times }) => times.length > 0)) {
+      element("span", p.legend, "no values");
+    } else if (p.kind === "traces" && p.heat) {
       element("span", p.legend, `${few(p.whole[0])}${shownUnit}`);
       element("span", p.legend, undefined, "ramp").style.background = gradient;
       element("span", p.legend, `${few(p.whole[1])}${shownUnit}`);
@@ -294,6 +296,7 @@
   const line = (g, f, y, { times, values, longest }) => {
     const begin = Math.max(place(times, shown[0]) - 1, 0), end = Math.min(place(times, shown[1]) + 1, times.length);
     const every = end - begin <= 4 * (f.right - f.left);
+    const alone = [];
     let open = false, last = NaN, column = NaN, low = 0, high = 0, points = 0;
     // Of a pixel with many samples: where it begins, its extremes, where it ends.
     const close = () => {
@@ -316,8 +319,8 @@
       const x = every ? f.x(times[k]) : Math.floor(f.x(times[k])) + 0.5;
       if (!open) {
         g.moveTo(x, y(value));
-        // A sample that stands alone is a dot.
-        if (every) g.lineTo(x + 0.01, y(value));
+        const parted = (at) => at >= times.length || !Number.isFinite(values[at]) || (longest > 0 && times[at] - times[at - 1] > longest);
+        if (every && parted(k + 1)) alone.push([x, y(value)]);
         open = true;
       } else if (every || x !== column) {
         close();
@@ -330,6 +333,13 @@
     }
     close();
     g.stroke();
+    // A sample that stands alone is a dot.
+    g.fillStyle = g.strokeStyle;
+    alone.forEach(([x, at]) => {
+      g.beginPath();
+      g.arc(x, at, 2, 0, 2 * Math.PI);
+      g.fill();
+    });
     return points;
   };
 
@@ -368,7 +378,7 @@
     g.textBaseline = "middle";
     const each = Math.max(1, Math.ceil(rows / Math.max(2, (f.bottom - f.top) / 34)));
     for (let row = 0; row < rows; row += each) {
-      g.fillText(String(p.lines[row][3]), f.left - 7, f.bottom - (row + 0.5) / rows * (f.bottom - f.top));
+      g.fillText(p.lines[row][3], f.left - 7, f.bottom - (row + 0.5) / rows * (f.bottom - f.top), f.left - 26);
     }
     sideways(g, f, p.element);
     return points;
