@@ -68,6 +68,11 @@ impl Analysis {
         Analysis { said_in, diagnostics, sources, files, declared, uses }
     }
 
+    /// Can all of the text be parsed?
+    pub fn is_parsed(&self) -> bool {
+        !self.diagnostics.iter().any(|d| matches!(d.code, Code::Syntax | Code::TooDeep))
+    }
+
     /// The main file.
     pub fn main(&self) -> FileId {
         self.files.first().map_or(FileId(0), |file| file.id)

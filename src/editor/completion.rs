@@ -100,6 +100,7 @@ fn propose(editor: &Editor, analysis: &Analysis, text: &str, byte: usize, place:
         ([.., "via"], _) => return with_library(editor, analysis, &[What::Synapse, What::Junction], out),
         ([.., "modulating"], _) => return items(analysis, &[What::Synapse], out),
         (["population", _, ":"], _) => return with_library(editor, analysis, &[What::Cell], out),
+        (["input", _, ":"], Block::Network) => return values(analysis, place, out),
         (["param" | "state" | "reads" | "input" | "pool", _, ":"], _) => {
             return out.words(UNITS, CompletionItemKind::UNIT);
         }
@@ -111,7 +112,29 @@ fn propose(editor: &Editor, analysis: &Analysis, text: &str, byte: usize, place:
         _ => {}
     }
     if words.last() == Some(&".") || in_braces {
-        return behind_a_dot(analysis, place, text, byte, out);
+        behind_a_dot(analysis, place, text, byte, out);
+        // Only parameters are set, swept and fitted.
+        if matches!(words.first(), Some(&("param" | "sweep" | "free"))) && !words.contains(&"=") {
+            let moves = |item: &CompletionItem| {
+                !matches!(item.kind, Some(CompletionItemKind::FIELD | CompletionItemKind::VARIABLE))
+            };
+            out.list.retain(|_, item| moves(item));
+        }
+        return;
+    }
+    // What is recorded, connected or driven begins with a population.
+    let of_network = matches!(block, Block::Network | Block::Run | Block::Fit);
+    if of_network && matches!(words[..], ["record" | "connect" | "drive"] | ["record", "spikes", "of"] | [.., "->"]) {
+        if words == ["record"] {
+            out.words(&["spikes"], CompletionItemKind::KEYWORD);
+        }
+        return populations(analysis, out);
+    }
+    if matches!(words[..], ["sweep" | "free"]) && matches!(block, Block::Run | Block::Fit) {
+        populations(analysis, out);
+        items(analysis, &[What::Channel, What::Synapse, What::Junction], out);
+        let network = analysis.own().iter().filter(|d| d.what == What::Network).flat_map(|d| &d.inside);
+        return network.filter(|d| matches!(d.what, What::Parameter | What::Input)).for_each(|d| add_declared(d, out));
     }
     // Nothing is proposed where a name is made up.
     if let [_] = &words[..]

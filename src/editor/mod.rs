@@ -338,6 +338,15 @@ impl Editor {
         self.with_neighbours(&analysis, |editor| names::rename(editor, uri, &analysis, byte, new))
     }
 
+    /// The first open document among these in which something cannot be parsed.
+    fn broken(&self, places: &[Location]) -> Option<String> {
+        let mut all = places.iter().filter_map(|place| self.documents.get(place.uri.as_str()));
+        let broken = |document: &&Document| document.analysis.as_ref().is_some_and(|analysis| !analysis.is_parsed());
+        let document = all.find(broken)?;
+        let name = document.path.as_ref().and_then(|path| path.file_name()).map(|name| name.to_string_lossy().into());
+        Some(name.unwrap_or_else(|| document.uri.as_str().to_string()))
+    }
+
     /// Looks whether all names mean after these edits what they mean now: each edit puts `new` in the place of `old`.
     // The protocol's type: an address is compared by its text, which nobody changes.
     #[allow(clippy::mutable_key_type)]
@@ -423,13 +432,13 @@ impl Editor {
     /// What a document defines.
     pub fn symbols(&mut self, uri: &Uri) -> Option<Vec<DocumentSymbol>> {
         let (analysis, text, _) = self.at(uri, Position::default())?;
-        Some(outline::symbols(&analysis, Lines::new(&text, self.columns)))
+        Some(outline::symbols(&analysis, &Lines::new(&text, self.columns)))
     }
 
     /// What of a document can be folded.
     pub fn folds(&mut self, uri: &Uri) -> Option<Vec<FoldingRange>> {
         let text = &self.documents.get(uri.as_str())?.text;
-        Some(outline::folds(text, Lines::new(text, self.columns)))
+        Some(outline::folds(text, &Lines::new(text, self.columns)))
     }
 
     /// What each word of a document is.
@@ -441,12 +450,12 @@ impl Editor {
     /// Units of values in a range that are named without one.
     pub fn hints(&mut self, uri: &Uri, range: Range) -> Option<Vec<InlayHint>> {
         let (analysis, text, _) = self.at(uri, Position::default())?;
-        Some(outline::hints(&analysis, Lines::new(&text, self.columns), range))
+        Some(outline::hints(&analysis, &Lines::new(&text, self.columns), range))
     }
 
     /// The edits that lay a document out; none if it has mistakes.
     pub fn formatted(&mut self, uri: &Uri) -> Option<Vec<TextEdit>> {
         let text = &self.documents.get(uri.as_str())?.text;
-        outline::formatted(text, Lines::new(text, self.columns))
+        outline::formatted(text, &Lines::new(text, self.columns))
     }
 }

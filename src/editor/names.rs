@@ -266,6 +266,10 @@ pub fn rename(
         return Err(format!("`{new}` cannot be a name"));
     }
     let (definition, places) = references(editor, uri, analysis, byte).ok_or("there is no name here")?;
+    // What cannot be read may name it, too.
+    if let Some(broken) = editor.broken(&places) {
+        return Err(format!("something in `{broken}` cannot be read: mend that first"));
+    }
     let old = analysis.sources.text(definition);
     let mut changes: HashMap<Uri, Vec<TextEdit>> = HashMap::new();
     for place in places {

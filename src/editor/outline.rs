@@ -19,13 +19,13 @@ use lsp_types::{
 use std::collections::BTreeMap;
 
 /// What the text defines, nested.
-pub fn symbols(analysis: &Analysis, lines: Lines<'_>) -> Vec<DocumentSymbol> {
+pub fn symbols(analysis: &Analysis, lines: &Lines<'_>) -> Vec<DocumentSymbol> {
     analysis.own().iter().map(|d| symbol(d, lines)).collect()
 }
 
 // `deprecated` is a field that cannot be left out.
 #[allow(deprecated)]
-fn symbol(d: &Declared, lines: Lines<'_>) -> DocumentSymbol {
+fn symbol(d: &Declared, lines: &Lines<'_>) -> DocumentSymbol {
     let children: Vec<DocumentSymbol> = d.inside.iter().map(|d| symbol(d, lines)).collect();
     DocumentSymbol {
         name: d.name.clone(),
@@ -40,7 +40,7 @@ fn symbol(d: &Declared, lines: Lines<'_>) -> DocumentSymbol {
 }
 
 /// Blocks in braces and comments of several lines.
-pub fn folds(text: &str, lines: Lines<'_>) -> Vec<FoldingRange> {
+pub fn folds(text: &str, lines: &Lines<'_>) -> Vec<FoldingRange> {
     let fold =
         |start: u32, end: u32, kind| FoldingRange { start_line: start, end_line: end, kind, ..FoldingRange::default() };
     let line = |byte: usize| lines.position(byte).line;
@@ -176,7 +176,7 @@ fn meanings(analysis: &Analysis) -> BTreeMap<usize, u32> {
 }
 
 /// The units of values that are named without one.
-pub fn hints(analysis: &Analysis, lines: Lines<'_>, wanted: Range) -> Vec<InlayHint> {
+pub fn hints(analysis: &Analysis, lines: &Lines<'_>, wanted: Range) -> Vec<InlayHint> {
     let mut out = Vec::new();
     for d in analysis
         .own()
@@ -204,7 +204,7 @@ pub fn hints(analysis: &Analysis, lines: Lines<'_>, wanted: Range) -> Vec<InlayH
 }
 
 /// The edit that lays the text out as `neuroc fmt` does; none if it has mistakes, or is so already.
-pub fn formatted(text: &str, lines: Lines<'_>) -> Option<Vec<TextEdit>> {
+pub fn formatted(text: &str, lines: &Lines<'_>) -> Option<Vec<TextEdit>> {
     let mut sources = SourceMap::default();
     let file = sources.add("", "", text);
     let new_text = syntax::format(file, text, &mut Diagnostics::default())?;

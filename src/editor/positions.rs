@@ -41,44 +41,39 @@ impl Columns {
 }
 
 /// A text with its lines.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Lines<'t> {
     text: &'t str,
+    /// Where each begins.
+    starts: Vec<usize>,
     columns: Columns,
 }
 
 impl<'t> Lines<'t> {
     /// The lines of a text.
     pub fn new(text: &'t str, columns: Columns) -> Lines<'t> {
-        Lines { text, columns }
+        let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Lines { text, starts, columns }
     }
 
     /// The position of a byte.
-    pub fn position(self, byte: usize) -> Position {
+    pub fn position(&self, byte: usize) -> Position {
         let mut byte = byte.min(self.text.len());
         while !self.text.is_char_boundary(byte) {
             byte -= 1;
         }
-        let before = &self.text[..byte];
-        let start = before.rfind('\n').map_or(0, |at| at + 1);
-        let line = before.bytes().filter(|b| *b == b'\n').count();
-        Position::new(line as u32, self.columns.width(&before[start..]))
+        let line = self.starts.partition_point(|start| *start <= byte) - 1;
+        Position::new(line as u32, self.columns.width(&self.text[self.starts[line]..byte]))
     }
 
     /// The positions of the ends of a range of bytes.
-    pub fn range(self, bytes: std::ops::Range<usize>) -> Range {
+    pub fn range(&self, bytes: std::ops::Range<usize>) -> Range {
         Range::new(self.position(bytes.start), self.position(bytes.end))
     }
 
     /// The byte of a position.
-    pub fn byte(self, position: Position) -> usize {
-        let mut start = 0;
-        for _ in 0..position.line {
-            match self.text[start..].find('\n') {
-                Some(at) => start += at + 1,
-                None => return self.text.len(),
-            }
-        }
+    pub fn byte(&self, position: Position) -> usize {
+        let Some(&start) = self.starts.get(position.line as usize) else { return self.text.len() };
         let line = self.text[start..].split('\n').next().unwrap_or("");
         let line = line.strip_suffix('\r').unwrap_or(line);
         let mut column = 0;
@@ -92,7 +87,7 @@ impl<'t> Lines<'t> {
     }
 
     /// The bytes of a range.
-    pub fn bytes(self, range: Range) -> std::ops::Range<usize> {
+    pub fn bytes(&self, range: Range) -> std::ops::Range<usize> {
         let start = self.byte(range.start);
         start..self.byte(range.end).max(start)
     }

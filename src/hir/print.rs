@@ -131,17 +131,27 @@ fn symbols(out: &mut String, list: &[Symbol], network: &[Symbol]) {
 
 /// An expression of a block with these symbols, as it is after all functions and constants were put in.
 pub fn equation(e: &Expr, symbols: &[Symbol]) -> String {
-    show(e, symbols, symbols)
+    let with_unit = |x: f64, ty: Ty| match ty {
+        Ty::Real(dim) if !dim.is_one() => super::shown(x, &dim.display_unit()),
+        Ty::Real(_) | Ty::Bool => format!("{x}"),
+    };
+    show_with(e, symbols, symbols, &with_unit)
 }
 
 /// An expression, fully bracketed where operators nest.
 fn show(e: &Expr, symbols: &[Symbol], network: &[Symbol]) -> String {
+    show_with(e, symbols, network, &|x, _| format!("{x}"))
+}
+
+/// The same with numbers as they are told.
+fn show_with(e: &Expr, symbols: &[Symbol], network: &[Symbol], number: &dyn Fn(f64, Ty) -> String) -> String {
+    let show = |e: &Expr, symbols: &[Symbol], network: &[Symbol]| show_with(e, symbols, network, number);
     let sub = |e: &Expr| match e.kind {
         ExprKind::Binary(..) | ExprKind::If(..) => format!("({})", show(e, symbols, network)),
         _ => show(e, symbols, network),
     };
     match &e.kind {
-        ExprKind::Number(x) => format!("{x}"),
+        ExprKind::Number(x) => number(*x, e.ty),
         ExprKind::Bool(b) => format!("{b}"),
         ExprKind::Symbol(id) => named(symbols, id.0),
         ExprKind::NetworkParam(id) => named(network, id.0),

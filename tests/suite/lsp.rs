@@ -439,6 +439,43 @@ fn a_name_is_changed_in_the_folders_that_are_open() {
 }
 
 /// The voltage that an event moves is defined nowhere; it has the place of the synapse, and is not called so.
+/// A line that cannot be read yet may name it.
+#[test]
+fn nothing_is_renamed_in_what_cannot_be_read() {
+    let text = "cell P { state x = 1; x' = -x / 2 ms }\nnetwork n { population p: P }\nrun { record p.x every\n record p.x every 1 ms }";
+    let (mut editor, uri) = temporary(text);
+    let said = renamed(&mut editor, &uri, text, "p: P", "cells").expect_err("a line is not finished");
+    assert!(said.contains("cannot be read"), "{said}");
+    let whole = text.replace("every\n", "every 1 ms\n");
+    let (mut editor, uri) = temporary(&whole);
+    assert!(renamed(&mut editor, &uri, &whole, "p: P", "cells").unwrap().contains("record cells.x every 1 ms"));
+}
+
+/// Numbers of an equation have the units that they count in.
+#[test]
+fn equations_are_shown_with_units() {
+    let text = "cell P { state w: pA = 5 pA; w' = (20 pA - w) / 0.1 s }";
+    let (mut editor, uri) = temporary(text);
+    let shown = hover(&mut editor, &uri, text, "w: pA", 0);
+    assert!(shown.contains("w' = (0.02 nA - w) / 100 ms"), "{shown}");
+}
+
+/// What begins with a population, and what only parameters can be.
+#[test]
+fn proposals_behind_record_and_sweep_are_what_can_stand_there() {
+    let text = "cell P { param k = 1; state x = 1; x' = -k * x / 2 ms }\nnetwork n { population p: P\n input i:  -> p.x }\nrun { record \n sweep \n sweep p. }";
+    let (mut editor, uri) = temporary(text);
+    let mut at = |what: &str| -> Vec<String> {
+        let all = editor.complete(&uri, position(text, text.find(what).unwrap() + what.len())).unwrap();
+        all.into_iter().map(|item| item.label).collect()
+    };
+    assert_eq!(at("record "), ["p", "spikes"]);
+    assert_eq!(at("sweep "), ["p"]);
+    assert_eq!(at("sweep p."), ["k"]);
+    let inputs = at("input i: ");
+    assert!(inputs.contains(&"pulse".to_string()) && !inputs.contains(&"mV".to_string()), "{inputs:?}");
+}
+
 #[test]
 fn a_synapse_that_moves_the_voltage_is_renamed_alone() {
     let path = root().join("examples/digits.neuro");
