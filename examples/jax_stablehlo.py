@@ -21,5 +21,8 @@ samples = [[] for _ in manifest["stretch"]["records"]]
 for number in range(manifest["stretch"]["calls"]):
     call("stretch", number)
     for at, kept in enumerate(samples): kept.append(np.array(values[f"record.{at}"]))
+# What is left are steps of the function `step`, which keeps no records.
+done = manifest["stretch"]["calls"] * manifest["stretch"]["steps"]
+print(f"after {done * manifest['dt_ms']:g} ms; {manifest['stretch']['steps_left']} of {manifest['steps']} steps are left")
 for record, kept in zip(manifest["stretch"]["records"], samples):
     print(record["name"], record["unit"], (np.concatenate(kept) / record["scale"])[-1])

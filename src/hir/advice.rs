@@ -269,7 +269,9 @@ impl<'a> Lowerer<'a> {
         if up.is_one() {
             return None;
         }
-        if let Some(name) = self.named(scope, down, &[text]) {
+        // What is a factor already would only go away.
+        let factors: Vec<&str> = text.split(['*', ' ', '(', ')', '/']).collect();
+        if let Some(name) = self.named(scope, down, &[&[text], &factors[..]].concat()) {
             return Some(format!("divide by {}: `{wrapped} / {name}`", down.describe()));
         }
         if let Some(name) = self.named(scope, up, &[text]) {

@@ -450,6 +450,12 @@ impl<'t> Complaint<'_, 't> {
             ("to" | ":" | "-", _) if words.first() == Some(&"sweep") => {
                 Some(("the ends of a range stand around two dots", "write `sweep x = 1 .. 5 mV in 9 steps`"))
             }
+            (",", _)
+                if words.first() == Some(&"sweep")
+                    && self.text(index + 1).starts_with(|c: char| c.is_ascii_digit()) =>
+            {
+                Some(("the values of a sweep stand in brackets", "write `sweep x = [1, 2, 5] mV`"))
+            }
             ("from" | "to" | "every" | "around", _) if words == ["record", "spikes"] => {
                 Some(("spikes are recorded from the start to the end", "remove the time window"))
             }
@@ -530,6 +536,7 @@ impl<'t> Complaint<'_, 't> {
             }
             "**" => return instead("there is no operator `**`", "a power is written `x^2`", "^"),
             "&&" | "&" => return instead("there is no operator `&&`", "write `and`", "and"),
+            "|" if wants_value => return found("there are no bars around a value", "write `abs(x)`"),
             "||" | "|" => return instead("there is no operator `||`", "write `or`", "or"),
             "!" => return instead("there is no operator `!`", "write `not`", "not "),
             "%" => return found("there is no operator `%`", "percentages are written as numbers: `0.5`"),

@@ -95,6 +95,14 @@ fn unknown(
     let name_text = &name.text;
     let message = format!("there is no function `{name_text}`");
     let d = Diagnostic::new(Code::UnknownFunction, name.span, message, "not a function");
+    // A slope of spikes has another name, too, that of a draw elsewhere.
+    if name_text == "gaussian"
+        && let [Some(mean), Some(sd)] = arguments
+        && mean.chars().any(char::is_alphabetic)
+        && sd.chars().any(char::is_alphabetic)
+    {
+        return d.help(format!("a number that is drawn is written `normal({mean}, {sd})`"));
+    }
     if let Some(module) = modules.first() {
         let line = format!("use {module}.{{{name_text}}}");
         return d.help(format!("the standard library has it: `{line}`")).fix_by_use([line]);

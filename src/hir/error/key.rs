@@ -42,6 +42,10 @@ fn unknown(block: Block, key: &Name) -> Diagnostic {
             (Block::Region, "g_pas" | "e_pas" | "gbar" | "erev") => {
                 d.help("a leak is a channel: `insert Leak(gbar = 0.05 mS/cm2, erev = -65 mV)`")
             }
+            (Block::Run, "every" | "from" | "to") => d.help(format!(
+                "it belongs to a `record` line, where it has no `=`: `record cells.v {} 1 ms`",
+                key.text
+            )),
             (Block::Projection, "p" | "probability") => d.help("it is an argument of a rule: `rule = probability(p = 0.1)`"),
             (Block::Projection, "autapses" | "allow_autapses" | "multapses" | "allow_multapses") => d.help(
                 "only `edges`, `one_to_one`, `fixed_total_number` and windows connect cells with themselves, and only `edges`, `fixed_total_number` and `convolution` twice",
