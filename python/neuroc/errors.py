@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from .fitting import Fit
     from .result import Result
     from .training import Trained
@@ -96,9 +99,11 @@ def _diagnostics(text: str) -> list[Diagnostic]:
 
 
 class Error(Exception):
-    """Everything that neuroc raises, but for what Ctrl-C does."""
+    """Everything that neuroc raises, but for what Ctrl-C does. `results`, where it is raised by a sweep, are those of the runs that ended before,
+    in the shape of the axes, None for others."""
 
     __module__ = "neuroc"
+    results: NDArray[np.object_] | None = None
 
 
 class ModelError(Error, ValueError):
@@ -212,10 +217,12 @@ class BugError(Error, RuntimeError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C stopped a run, a fit or a training. `result` is what was recorded before, `fit` the best, `trained` what was learnt."""
+    """Ctrl-C stopped a run, a sweep, a fit or a training. `result` is what was recorded before, `results` are those of the runs of a sweep that
+    ended before (in the shape of its axes, None for others), `fit` is the best, `trained` what was learnt."""
 
     __module__ = "neuroc"
     result: Result | None = None
+    results: NDArray[np.object_] | None = None
     fit: Fit | None = None
     trained: Trained | None = None
 

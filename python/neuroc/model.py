@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from . import _core, fitting, progress as bars, sweep as sweeps, training
 from ._core import Simulator
-from .errors import Interrupted, ModelError, NotFiniteError, SaveError, SettingError, UsageError
+from .errors import Error, Interrupted, ModelError, NotFiniteError, SaveError, SettingError, UsageError
 from .exchange import plain
 from .fitting import Fit, Gradient, Target
 from .progress import Bar, Progress
@@ -334,7 +334,8 @@ class Model:
         progress
             As in `run`; a function is called with the runs that are done, and their number.
 
-        Other options are those of `run`, and `seed` may be a name of `axes`, too: `{"seed": range(20)}` repeats noise. Raises what `set` and `run` raise.
+        Other options are those of `run`, and `seed` may be a name of `axes`, too: `{"seed": range(20)}` repeats noise. Raises what `set` and `run` raise;
+        the runs that ended before are not lost: the error (or the `Interrupted` of Ctrl-C) has them as `results`, in the shape of the axes.
         """
         bars.checked(progress)
         _whole(1, threads=threads)
@@ -367,19 +368,30 @@ class Model:
                         progress(done, len(points))
                     bar.to(done)
 
-            # What is compiled for the first run the others find.
-            one(0)
-            with ThreadPoolExecutor(max_workers=count) as pool:
-                runs = [pool.submit(one, at) for at in range(1, len(points))]
-                try:
-                    for run in runs:
-                        run.result()
-                finally:
-                    for run in runs:
-                        run.cancel()
-        kept = np.empty(len(points), dtype=object)
-        kept[:] = results
-        return Sweep(axes, units, kept.reshape(shape))
+            def ended() -> NDArray[np.object_]:
+                kept = np.empty(len(points), dtype=object)
+                kept[:] = results
+                return kept.reshape(shape)
+
+            try:
+                # What is compiled for the first run the others find.
+                one(0)
+                with ThreadPoolExecutor(max_workers=count) as pool:
+                    runs = [pool.submit(one, at) for at in range(1, len(points))]
+                    try:
+                        for run in runs:
+                            run.result()
+                    finally:
+                        for run in runs:
+                            run.cancel()
+            except (Error, Interrupted) as error:
+                error.results = ended()
+                raise
+            except KeyboardInterrupt:
+                stopped = Interrupted("the sweep was stopped")
+                stopped.results = ended()
+                raise stopped from None
+        return Sweep(axes, units, ended())
 
     def gradient(
         self,

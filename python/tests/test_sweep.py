@@ -113,3 +113,23 @@ def test_a_run_that_goes_on_knows_where_it_began(squid, tmp_path):
     assert repr(read).startswith("squid: 30 ms from 20 ms on in 3000 steps")
     pytest.importorskip("neo")
     assert [float(train.t_start) for train in read.to_neo().segments[0].spiketrains] == [20]
+
+
+def test_what_ended_before_is_not_lost(tmp_path):
+    model = neuroc.parse(
+        "cell P { param k = 1 /ms; state x = 1; x' = k * x * x }\n"
+        "network main { population p: P }\nrun { duration = 5 ms; dt = 0.1 ms; method = euler; record p.x }"
+    )
+    with pytest.raises(neuroc.NotFiniteError) as failed:
+        model.sweep({"k": [0.01, 0.02, 50]}, threads=1)
+    results = failed.value.results
+    assert results.shape == (3,) and results[2] is None
+    assert results[1]["p.x"][-1, 0] > results[0]["p.x"][-1, 0] > 1
+
+    def stop(done, _):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(neuroc.Interrupted) as stopped:
+        model.sweep({"k": [0.01, 0.02, 0.03, 0.04]}, threads=1, progress=stop)
+    assert stopped.value.results[0] is not None and stopped.value.results.shape == (4,)

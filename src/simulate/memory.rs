@@ -34,12 +34,12 @@ pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize) ->
         };
         // The list, the rows that events take, a weight; or what is remembered, now and at the beginning, and where the edge leads.
         let each = match &p.plasticity {
-            None => 8.0 + real as f64,
+            None => 6.0 + real as f64,
             Some(plasticity) => 32.0 + 2.0 * real as f64 * (plasticity.states.len() + 1) as f64,
         };
         let edges = edges::expected_events(model, extent, p);
         // Where the edges of each delay stand in the row of a sender; sums of what is on its way, where those of each step have a place.
-        let runs = 8.0 * edges.min(extent.cells[p.from] as f64 * steps);
+        let runs = 12.0 * edges.min(extent.cells[p.from] as f64 * steps);
         let sums = if p.arrives as usize == at { extent.cells[p.to] as f64 * steps * real as f64 } else { 0.0 };
         edges * each + runs + sums
     });
