@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// Run passes on IR in text form.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example: neuroc emit squid.neuro --stage ir -o squid.ir && neuroc opt squid.ir --passes fold,cse,dce"
+    after_help = "Example: neuroc emit squid.neuro --stage ir -o squid.ir && neuroc opt squid.ir --passes fold,cse,dce\n\nParameters have no values in a text: `specialize` finds none, and `exact` marks more than where a model says which sums cannot cancel."
 )]
 pub struct Args {
     /// A file of IR
