@@ -248,9 +248,10 @@ fn spared<'p>(
     // What does not exist is not read.
     let same = |path: &&Path| path.canonicalize().is_ok_and(|path| known.contains(&path));
     match written.into_iter().find(same) {
-        Some(path) => {
-            Err(misused(format!("cannot write `{}`: it is read for this, and would be lost", path.display())))
-        }
+        Some(path) => Err(misused(format!(
+            "cannot write `{}`: it is read for this, and would be lost; choose another name",
+            path.display()
+        ))),
         None => Ok(()),
     }
 }
