@@ -6,7 +6,6 @@
 use super::data::{self, PANELS};
 use super::thin::Thinned;
 use super::{About, code};
-use crate::hir::Method;
 use crate::plot::unit;
 use crate::results::{self, Parameter, ParameterValues, RunResult, SpikeTrain};
 use serde_json::Value;
@@ -90,7 +89,8 @@ fn summary(result: &RunResult, about: &About) -> String {
     let text = |name: &str| option(name).and_then(Value::as_str);
     // Compartments and synapses are populations, too, which have dots in their names.
     let cells: usize = result.populations.iter().filter(|p| !p.name.contains('.')).map(|p| p.cells).sum();
-    let adaptive = text("method") == Some(Method::Adaptive.name());
+    // Tolerances are those of steps that choose their length.
+    let adaptive = option("rtol").is_some();
     let mut said = Vec::new();
     if cells > 0 {
         said.push(plural(cells as u64, "cell"));
@@ -101,7 +101,6 @@ fn summary(result: &RunResult, about: &About) -> String {
         let (from, _) = result.extent();
         let time = number(steps as f64 * dt - from);
         let from = if from > 0.0 { format!(" from {} ms on", number(from)) } else { String::new() };
-        // Steps of their own lengths are no multiples of anything.
         let steps = if adaptive { String::new() } else { format!(" in steps of {} ms", number(dt)) };
         said.push(format!("{time} ms{from}{steps}"));
     }
