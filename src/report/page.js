@@ -190,6 +190,7 @@
     const shownUnit = p.unit ? ` ${p.unit}` : "";
     if (p.kind === "traces" && !p.data.some(({ times }) => times.length > 0)) {
       element("span", p.legend, "no values");
+      p.outputs = p.lines.map(() => element("output", p.legend));
     } else if (p.kind === "traces" && p.heat) {
       element("span", p.legend, `${few(p.whole[0])}${shownUnit}`);
       element("span", p.legend, undefined, "ramp").style.background = gradient;
