@@ -119,13 +119,14 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     output.as_deref().map_or(Ok(()), writable)?;
     let begin = Instant::now();
     let checked = Arc::new(super::check(&args.file));
-    let read = args.settings.read().map(PathBuf::as_path);
-    super::spared(&checked, read, output.as_deref())?;
     if checked.model.is_none() || !args.quiet {
         report(&checked.sources, &checked.diagnostics);
     }
     let Some(model) = &checked.model else { return Err(Exit::of(&checked.diagnostics)) };
     let asked = Asked::new(args, model.fit.as_ref())?;
+    // What it starts from may be replaced by what comes out of it, what it comes near to may not.
+    let traces: Vec<PathBuf> = asked.targets.iter().filter_map(|target| trace(&asked.directory, target)).collect();
+    super::spared(&checked, traces.iter().map(PathBuf::as_path), output.as_deref())?;
     let fail = |errors: Vec<Diagnostic>| {
         report(&checked.sources, &errors);
         Exit::of(&errors)
@@ -297,6 +298,14 @@ fn read_free(text: &str) -> Result<Swept, Exit> {
     };
     let high = read(high)?;
     Ok(Swept { name: name.trim().to_string(), values: SweptValues::Range(read(low)?, high), span: None })
+}
+
+/// The file of a target that has one.
+fn trace(directory: &Path, target: &FitTarget) -> Option<PathBuf> {
+    match &target.goal {
+        Goal::Trace(file) => Some(directory.join(file)),
+        Goal::Number { .. } => None,
+    }
 }
 
 /// Reads `name=file`, `rate(name)=40Hz`.

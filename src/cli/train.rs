@@ -68,8 +68,8 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     output.as_deref().map_or(Ok(()), writable)?;
     let begin = Instant::now();
     let checked = super::check(&args.file);
-    let read = args.settings.read().map(PathBuf::as_path);
-    super::spared(&checked, read, output.as_deref())?;
+    // What it starts from may be replaced by what comes out of it.
+    super::spared(&checked, None, output.as_deref())?;
     if checked.model.is_none() || !args.quiet {
         report(&checked.sources, &checked.diagnostics);
     }

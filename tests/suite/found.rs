@@ -894,6 +894,25 @@ fn no_output_takes_the_place_of_an_input() {
         assert!(done.code == 2 && done.err.contains("it is read for this, and would be lost"), "{}", done.err);
         assert_eq!(texts(), before, "{arguments:?}");
     }
+    // A fit may go on from its own result, and leaves the trace that it comes near to.
+    let decays = "cell P { param k = 0.5 /ms; state x = 1; x' = -k * x }
+        network main { population p: P }
+        run { duration = 2 ms; dt = 0.1 ms; record p.x }";
+    let trace: String =
+        (0..=20).map(|i| format!("{:.1},{}\n", f64::from(i) / 10.0, (-f64::from(i) / 25.0).exp())).collect();
+    fs::write(here.path().join("f.neuro"), decays).unwrap();
+    fs::write(here.path().join("t.csv"), &trace).unwrap();
+    let fit = |more: &[&str]| {
+        let first = ["fit", "f.neuro", "--engine", "interp", "--free", "k=0.1..1/ms", "--target", "p.x=t.csv", "-o"];
+        neuroc(&here, &[&first[..], more].concat())
+    };
+    let done = fit(&["t.csv"]);
+    assert!(done.code == 2 && done.err.contains("would be lost"), "{}", done.err);
+    assert_eq!(fs::read_to_string(here.path().join("t.csv")).unwrap(), trace);
+    for more in [&["f.set"][..], &["f.set", "--params", "f.set"]] {
+        let done = fit(more);
+        assert_eq!(done.code, 0, "{}", done.err);
+    }
     // A chain of runs has one checkpoint.
     assert_eq!(neuroc(&here, &["run", "m.neuro", "--save", "s.npz", "-o", "a.npz"]).code, 0);
     assert_eq!(neuroc(&here, &["run", "m.neuro", "--load", "s.npz", "-o", "s.npz"]).code, 2);
