@@ -3,7 +3,7 @@
     git worktree add ../before COMMIT && (cd ../before && cargo build --release)
     python benches/before.py --old ../before [--rounds 5] [--only olive] [--threads 1,2] [--engine native] [--scale 1]
 
-Each build runs the examples of its own tree; `--old` and `--new` (this one, if absent) are trees with `target/release/neuroc`, or give
+Each build runs the models of its own tree; `--old` and `--new` (this one, if absent) are trees with `target/release/neuroc`, or give
 the programs with `--old-bin` and `--new-bin`. A round runs every case once with each, the order changing from round to round; a figure
 is the best repetition of `neuroc bench`. Above 1 the new build is faster. `--engine xla` is held to as many cores as `--threads` says: XLA
 decides by its own estimate of cost which fusions it splits between cores, so a step with fewer operations may use fewer of them. Needs
@@ -23,6 +23,7 @@ ALONE = "examples/inferior_olive/unconnected.neuro"
 CASES = [                                           # name, model, arguments, steps
     ("squid, 10 000", "examples/squid.neuro", ["--set", "n=10000", "--dt", "0.025ms"], 2000),
     ("olive, 8000", ALONE, ["--set", "side=20"], 1000), ("olive, 125 000", ALONE, ["--set", "side=50"], 80),
+    ("Brunel, 10 000", "benches/peers/spiking_brunel.neuro", [], 5000), ("COBA, 4000", "benches/peers/spiking_coba.neuro", [], 20000),
     ("olive connected, 8000", OLIVE, ["--set", "side=20"], 1000), ("olive connected, 125 000", OLIVE, ["--set", "side=50"], 80),
 ]
 

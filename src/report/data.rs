@@ -9,7 +9,7 @@
 //! | `from`, `to` | the time of all plots in ms |
 //! | `series` | `columns`; `values`: single precision, column by column; times in ms: `first` and `step`, or `times` in double precision |
 //! | `trains` | spikes in the order of time: `t` counts steps of `step` ms from `first`, in 32 bits; `i` are the cells, in 16 bits or, if `wide`, 32 |
-//! | `panels` | `kind`: `traces` (`lines`: series, column, label, cell), `raster` (`train`), `rate` (`counts` of spikes in bins of `bin` ms, 32 bits) |
+//! | `panels` | `kind`: `traces` (`lines`: series, column, label, what its row of a map is called), `raster` (`train`), `rate` (`counts` of spikes in bins of `bin` ms, 32 bits) |
 
 use super::thin::{Drawn, Thinned};
 use crate::plot::{Group, bin_of, common_parts, groups, parts, quantity, round_up, unit};

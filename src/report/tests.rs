@@ -1,7 +1,7 @@
 //! Tests of: pages. What stands on them is what was recorded, harmless whatever it says, and bounded.
 
 use super::{About, Source, Thinned, Took, code, page, sources};
-use crate::results::{Parameter, ParameterValues, Population, RunResult, Samples, Series, SpikeTrain};
+use crate::results::{Compartment, Parameter, ParameterValues, Population, RunResult, Samples, Series, SpikeTrain};
 use crate::source::SourceMap;
 use ndarray::Array2;
 use serde_json::{Value, json};
@@ -139,6 +139,33 @@ fn few_cells_share_a_plot_and_many_have_a_map() {
     assert_eq!(labels, ["a [0]", "a [2]", "b [0]", "b [2]", "d [0]", "d [2]"]);
     assert_eq!((panels[0]["note"].as_str(), &panels[0]["map"]), (Some("2 of 3 cells"), &json!(false)));
     assert_eq!((panels[1]["lines"].as_array().unwrap().len(), &panels[1]["map"]), (40, &json!(true)));
+}
+
+/// A row of a map is a cell, a contact by its number, or a compartment by its name.
+#[test]
+fn rows_of_maps_are_called_by_what_they_are() {
+    let places = |at: Option<[f64; 3]>| -> Option<Arc<[Compartment]>> {
+        let of = |k: usize| Compartment { name: format!("dend({k})"), distance: k as f64, before: None, at };
+        Some((0..20).map(of).collect())
+    };
+    let of_cells = series("c.v", 3, 20, |row, column| (row + column) as f64);
+    // They all belong to one cell.
+    let of_places = |at| Series { compartments: places(at), cells: vec![0; 20], ..of_cells.clone() };
+    let rows = |series: Series| {
+        let data = data(&shown(&result(vec![series], Vec::new())));
+        [0, 19].map(|row| data["panels"][0]["lines"][row][3].as_str().unwrap().to_owned())
+    };
+    assert_eq!(rows(of_places(Some([0.0; 3]))), ["0", "19"]);
+    assert_eq!(rows(of_places(None)), ["dend(0)", "dend(19)"]);
+    assert_eq!(rows(of_cells.clone()), ["0", "19"]);
+}
+
+/// Weights that learned are part of what made a run.
+#[test]
+fn a_page_says_which_weights_were_used() {
+    let mut result = result(Vec::new(), vec![train(3, 25)]);
+    result.meta.insert("trained".into(), json!("best.npz"));
+    assert!(shown(&result).contains(" · with what learned in best.npz"));
 }
 
 #[test]

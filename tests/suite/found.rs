@@ -946,7 +946,7 @@ fn verify_refuses_what_compares_nothing() {
     let done = neuroc(&here, &["verify", "m.neuro", "--method", "heun", "--other", "heun"]);
     assert!(done.code == 2 && done.err.contains("`--other heun` compares nothing"), "{}", done.err);
     let done = neuroc(&here, &["verify", "m.neuro", "--precision", "f32", "--within", "1e-30"]);
-    assert!(done.code == 1 && done.err.contains("double precision"), "{}", done.err);
+    assert!(done.code == 2 && done.err.contains("double precision"), "{}", done.err);
 }
 
 /// Habits of others, and a help that would have made the mistake worse.

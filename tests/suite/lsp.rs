@@ -822,6 +822,8 @@ fn a_session_over_pipes() {
     assert_eq!(began["capabilities"]["positionEncoding"], "utf-16");
     assert_eq!(began["serverInfo"]["name"], "neuroc");
     session.notify("initialized", json!({}));
+    // What is no message is left out.
+    session.input.write_all(b"Content-Length: 5\r\n\r\n{bad}").unwrap();
     let uri = "file:///nowhere/model.neuro";
     let document = json!({ "uri": uri, "languageId": "neuro", "version": 1, "text": CELL });
     session.notify("textDocument/didOpen", json!({ "textDocument": document }));

@@ -101,6 +101,9 @@ pub fn run(args: &Args) -> Exit {
 }
 
 fn verify(args: &Args) -> Result<Report, Exit> {
+    if args.within.is_some() && !args.precision.contains(&PrecisionName::F64) {
+        return Err(super::misused("`--within` is for engines in double precision: add f64 to `--precision`"));
+    }
     let checked = super::check(&args.file);
     super::report(&checked.sources, &checked.diagnostics);
     let runner = Runner::new(args, &checked)?;
@@ -161,10 +164,6 @@ fn conclude(args: &Args, report: &Report) -> Exit {
         exit = Exit::Model;
     }
     let Some(within) = args.within else { return exit };
-    if !report.engines.iter().any(|engine| engine.double) {
-        complain("`--within` is for engines in double precision, and there is none among these");
-        exit = Exit::Model;
-    }
     let wrong: Vec<&str> =
         report.engines.iter().filter(|e| e.double && beyond(e, within)).map(|e| e.name.as_str()).collect();
     if !wrong.is_empty() {
