@@ -32,6 +32,8 @@ pub(super) fn edges(model: &Model, extent: &Extent, c: &Connection) -> Result<Ed
 pub(super) struct Projected {
     /// By target, and of each target by source.
     pub edges: Arc<Edges>,
+    /// To so many compartments of each cell they may lead.
+    pub each: usize,
     /// Where each stands among numbers that are given one by one.
     pub rows: Vec<u32>,
     /// The sizes of the kernel that such numbers are for, if they are not for the edges.
@@ -70,19 +72,37 @@ pub(super) fn projected(model: &Model, extent: &Extent, p: &Projection) -> Resul
             return spikes_of_file(model, extent, p, &model.data[*file as usize], (*cells, *delay));
         }
     };
-    let mut rows: Vec<u32> = (0..entries.len() as u32).collect();
-    if from_file || kernel.is_some() {
-        rows.sort_by_key(|&row| entries[row as usize]);
-    }
-    if let Some(kernel) = &kernel {
-        rows.iter_mut().for_each(|row| *row = kernel.entry[*row as usize]);
-    }
-    let each = spread(model, p, (target.cells(), &mut entries))?;
+    let all: Vec<u32> = (0..entries.len() as u32).collect();
+    let in_compartments = model.elements_per_cell(p.to) > 1;
+    let (rows, each) = if from_file || kernel.is_some() || in_compartments {
+        let by_ends = |entries: &[Entry], mut order: Vec<u32>| {
+            order.sort_by_key(|&entry| entries[entry as usize]);
+            order
+        };
+        let order = by_ends(&entries, all);
+        // Where each entry stands among numbers that are given one by one: in a file as its line, in a kernel where that says, else by cell and source.
+        let given = |order: &[u32]| {
+            let mut given = vec![0; order.len()];
+            (0..).zip(order).for_each(|(place, &entry)| given[entry as usize] = place);
+            given
+        };
+        let given = if from_file || kernel.is_some() { None } else { Some(given(&order)) };
+        let each = spread(model, p, (target.cells(), &mut entries))?;
+        let order = if each > 1 { by_ends(&entries, order) } else { order };
+        let row = |entry: u32| match (&kernel, &given) {
+            (Some(kernel), _) => kernel.entry[entry as usize],
+            (None, Some(given)) => given[entry as usize],
+            (None, None) => entry,
+        };
+        (order.into_iter().map(row).collect(), each)
+    } else {
+        (all, 1)
+    };
     let mut csr = Csr::from_entries(&entries, target.cells() * each, source.cells()).map_err(fail)?;
     csr.sort_sources();
     let edges = Arc::new(Edges { offsets: csr.offsets, sources: csr.sources });
     let distances = p.spacing.is_some().then(|| distances(&edges, [&source, &target], each));
-    Ok(Projected { edges, rows, kernel: kernel.map(|kernel| kernel.sizes), spikes: None, distances })
+    Ok(Projected { edges, each, rows, kernel: kernel.map(|kernel| kernel.sizes), spikes: None, distances })
 }
 
 /// How far the two cells of each edge are from each other, in steps of the target's grid. An edge leads to one of so many elements of each cell.
@@ -189,6 +209,7 @@ fn spikes_of_file(
     let warnings = warnings.into_iter().flatten().collect();
     Ok(Projected {
         edges,
+        each,
         rows: of_cells,
         kernel: None,
         spikes: Some(OfSpikes { cells, delays: taken, warnings }),

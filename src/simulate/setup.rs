@@ -207,12 +207,13 @@ impl Projected {
         ode::cells::values(model, root, None, self.rows.len(), &data)
     }
 
-    /// The shape of an array with their numbers: that of the kernel, or by targets that have as many each; else a vector.
+    /// The shape of an array with their numbers: that of the kernel, or by cells that have as many each; else a vector.
     fn shape(&self) -> Vec<usize> {
-        let rows = || self.edges.offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize);
+        let ends: Vec<u32> = self.edges.offsets.iter().copied().step_by(self.each).collect();
+        let rows = || ends.windows(2).map(|ends| (ends[1] - ends[0]) as usize);
         match (self.kernel, rows().next()) {
             (Some(sizes), _) => sizes.to_vec(),
-            (None, Some(each)) if rows().all(|row| row == each) => vec![self.edges.offsets.len() - 1, each],
+            (None, Some(each)) if rows().all(|row| row == each) => vec![ends.len() - 1, each],
             (None, _) => Vec::new(),
         }
     }
