@@ -22,6 +22,7 @@ pub use whole::check_whole;
 
 use crate::adaptive;
 use crate::codegen::rust::{self, Copy, Default as FieldDefault, Interface, InterfaceField, InterfaceSpace};
+use crate::data;
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::discretize::discretize;
 use crate::engine::Setup;
@@ -35,7 +36,7 @@ use crate::step::{self, Field, FieldId, FieldKind, Program, Source, SpaceKind, T
 use crate::syntax;
 use crate::units::DisplayUnit;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A checked (or rejected) source.
@@ -52,6 +53,17 @@ pub struct Checked {
 impl Checked {
     fn failed(sources: SourceMap, diagnostic: Diagnostic) -> Checked {
         Checked { sources, model: None, diagnostics: vec![diagnostic] }
+    }
+
+    /// Every file that the model is read from, as texts, numbers or samples: they would be lost if something was written to them. What a `fit` comes near to
+    /// is not among them, since runs may make it.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let texts = self.sources.files().map(|(_, file)| PathBuf::from(&file.name));
+        let Some(model) = &self.model else { return texts.collect() };
+        let data = model.data.iter().filter_map(data::file);
+        let samples = model.train.iter().flat_map(training::all_samples);
+        let samples = samples.flat_map(|of| [Some(of.file), of.labels]).flatten().map(|(path, _)| path);
+        texts.chain(data).chain(samples).collect()
     }
 
     /// Those that were not said of their places when the file was checked.

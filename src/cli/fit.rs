@@ -3,6 +3,7 @@
 use super::progress::{Interrupt, spinner};
 use super::settings::{EngineSettings, ModelSettings, PassSettings, PrecisionName};
 use super::{Exit, complain, deliver, memory, report, say, writable};
+use crate::data;
 use crate::diag::Diagnostic;
 use crate::driver::{Differentiable, Fitted, Mode, Repeated, Ways};
 use crate::fit::{self, Bounds, Method, Outcome, Runs, Search, Target, Watcher};
@@ -125,8 +126,8 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     let Some(model) = &checked.model else { return Err(Exit::of(&checked.diagnostics)) };
     let asked = Asked::new(args, model.fit.as_ref())?;
     // What it starts from may be replaced by what comes out of it, what it comes near to may not.
-    let traces: Vec<PathBuf> = asked.targets.iter().filter_map(|target| trace(&asked.directory, target)).collect();
-    super::spared(&checked, traces.iter().map(PathBuf::as_path), output.as_deref())?;
+    let targets: Vec<PathBuf> = asked.targets.iter().filter_map(|target| file(&asked.directory, target)).collect();
+    super::spared(&checked, targets.iter().map(PathBuf::as_path), output.as_deref())?;
     let fail = |errors: Vec<Diagnostic>| {
         report(&checked.sources, &errors);
         Exit::of(&errors)
@@ -185,6 +186,9 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     })?;
     progress.bar.finish_and_clear();
     let run_s = begin.elapsed().as_secs_f64();
+    if let (Some(remark), false) = (outcome.remark(), args.quiet) {
+        say(format!("warning: {remark}"));
+    }
     let found = Found { run: run.as_ref(), bounds: &bounds, targets: &targets, outcome: &outcome, memory };
     if let Some(path) = &output {
         match deliver(&found.settings(args), Some(path)) {
@@ -301,10 +305,11 @@ fn read_free(text: &str) -> Result<Swept, Exit> {
 }
 
 /// The file of a target that has one.
-fn trace(directory: &Path, target: &FitTarget) -> Option<PathBuf> {
+fn file(directory: &Path, target: &FitTarget) -> Option<PathBuf> {
     match &target.goal {
         Goal::Trace(file) => Some(directory.join(file)),
-        Goal::Number { .. } => None,
+        Goal::Number { value: Wanted::Each { file, .. }, .. } => Some(data::path(file)),
+        Goal::Number { value: Wanted::Same(_), .. } => None,
     }
 }
 
@@ -466,7 +471,9 @@ impl Found<'_> {
         };
         let of_units = self.run.outline().fitted.iter().map(|one| (one.name.clone(), json!(one.unit.name)));
         let starts = self.outcome.starts.iter().map(|start| {
-            json!({ "from": values(&start.from), "values": values(&start.values), "loss": start.loss, "runs": start.runs })
+            json!({
+                "from": values(&start.from), "values": values(&start.values), "loss": start.loss, "runs": start.runs, "flat": start.flat,
+            })
         });
         let off = self.targets.iter().zip(&self.outcome.off).map(|(target, off)| {
             let (name, unit, off) = self.off(target, *off);

@@ -235,25 +235,50 @@ fn writable(path: &Path) -> Result<(), Exit> {
         .map_err(|reason| misused(format!("cannot write `{}`: {reason}", path.display())))
 }
 
-/// Before anything is written: is it to replace a file that the model, or what runs it, is read from?
+/// Before anything is written: is it to replace a file that the model, or what runs it, is read from? Results may be several files, or a directory.
 fn spared<'p>(
     checked: &Checked,
     read: impl IntoIterator<Item = &'p Path>,
     written: impl IntoIterator<Item = &'p Path>,
 ) -> Result<(), Exit> {
-    let data = checked.model.iter().flat_map(|model| model.data.iter().filter_map(crate::data::file));
-    let texts = checked.sources.files().map(|(_, file)| PathBuf::from(&file.name));
     let read = read.into_iter().map(Path::to_path_buf);
-    let known: Vec<PathBuf> = texts.chain(data).chain(read).filter_map(|path| path.canonicalize().ok()).collect();
     // What does not exist is not read.
-    let same = |path: &&Path| path.canonicalize().is_ok_and(|path| known.contains(&path));
-    match written.into_iter().find(same) {
-        Some(path) => Err(misused(format!(
-            "cannot write `{}`: it is read for this, and would be lost; choose another name",
-            path.display()
-        ))),
-        None => Ok(()),
+    let known: Vec<PathBuf> = checked.files().into_iter().chain(read).filter_map(|p| p.canonicalize().ok()).collect();
+    for path in written.into_iter().flat_map(crate::results::files) {
+        let place = place(&path);
+        if let Some(lost) = known.iter().find(|known| known.starts_with(&place)) {
+            let lost = if *lost == place { "it".into() } else { format!("`{}`", lost.display()) };
+            return Err(misused(format!(
+                "cannot write `{}`: {lost} is read for this, and would be lost; choose another name",
+                path.display()
+            )));
+        }
     }
+    Ok(())
+}
+
+/// Is one of the outputs of a command to be written over another? With what each is, in the plural where it is.
+fn apart(outputs: &[(&str, Option<&Path>)]) -> Result<(), Exit> {
+    let files = outputs.iter().filter_map(|(what, path)| Some((what, (*path)?)));
+    let all: Vec<(&str, PathBuf)> =
+        files.flat_map(|(what, path)| crate::results::files(path).into_iter().map(move |file| (*what, file))).collect();
+    for (at, (what, path)) in all.iter().enumerate() {
+        let within = |other: &PathBuf| place(path).starts_with(place(other)) || place(other).starts_with(place(path));
+        if let Some((other, _)) = all[..at].iter().find(|(other, path)| other != what && within(path)) {
+            let shown = path.display();
+            return Err(misused(format!("{other} and {what} cannot both be written to `{shown}`")));
+        }
+    }
+    Ok(())
+}
+
+/// Where a path leads, whether or not something is there.
+fn place(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent = parent.canonicalize().unwrap_or_else(|_| parent.to_path_buf());
+        path.file_name().map_or(parent.clone(), |name| parent.join(name))
+    })
 }
 
 /// Writes an artefact to a file, all of it or nothing, or to stdout, which `-` is, too. A closed pipe is not an error.

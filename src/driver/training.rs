@@ -118,6 +118,13 @@ pub(super) fn files(train: &Train) -> (Samples, Kept) {
     (samples(&train.data), test)
 }
 
+/// All of its samples, those that are learnt from first.
+pub(super) fn all_samples(train: &Train) -> impl Iterator<Item = Samples> {
+    let (samples, test) = files(train);
+    let others = if let Kept::Samples(others) = test { Some(others) } else { None };
+    std::iter::once(samples).chain(others)
+}
+
 /// The samples of a `train` block, if they fit its network.
 pub fn samples(model: &Model, train: &Train) -> Result<Dataset, Vec<Diagnostic>> {
     let (_, span) = &train.data.file;

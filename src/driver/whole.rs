@@ -7,14 +7,13 @@
 use super::experiment::planned;
 use super::{Checked, CompileOptions, Differentiable, Passes, Sweep, compile_flat, flatten};
 use crate::codegen::plan::{PlanOptions, Precision};
-use crate::data::{self, Kept, open};
+use crate::data::{self, open};
 use crate::diag::{Code, Diagnostic};
 use crate::hir::{Fit, FitTarget, Goal, Method, Wanted};
 use crate::ode::{self, Model, Node, NodeId};
 use crate::passes::OptLevel;
 use crate::simulate::{self, Records};
 use crate::step::{Source, Value};
-use std::iter;
 
 /// So many edges are drawn to look at them.
 const MOST_EDGES: f64 = 100_000.0;
@@ -37,9 +36,7 @@ pub fn check_whole(mut checked: Checked) -> Checked {
             }
             if let Some(train) = &model.train {
                 found.extend(super::training::wrong_names(&flat, train));
-                let (data, test) = super::training::files(train);
-                let others = if let Kept::Samples(others) = test { Some(others) } else { None };
-                let bytes: Option<u64> = iter::once(data).chain(others).map(|samples| samples.bytes()).sum();
+                let bytes: Option<u64> = super::training::all_samples(train).map(|samples| samples.bytes()).sum();
                 if bytes.is_none_or(|bytes| bytes < MOST_SAMPLES) {
                     found.extend(super::training::samples(&flat, train).err().into_iter().flatten());
                 }

@@ -203,13 +203,17 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("its links lead in a circle"))
 }
 
+/// Is it the name of a temporary file?
+pub(super) fn is_temporary(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with(BEGIN) && name.ends_with(END)
+}
+
 /// Removes the temporary files of processes that are no more.
 fn sweep(directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if !(name.starts_with(BEGIN) && name.ends_with(END)) {
+        if !is_temporary(&entry.path()) {
             continue;
         }
         let old = entry

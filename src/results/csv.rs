@@ -8,16 +8,26 @@ use std::fmt::{self, Write};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::atomic::{Pending, WriteError};
+use super::atomic::{Pending, WriteError, explain};
 use super::{Contents, SeriesHead};
 
 /// So many bytes are kept in memory before they are written.
 const KEPT: usize = 1 << 20;
 
+/// The heading of spikes.
+const SPIKES: &str = "population,cell,t_ms\n";
+
+/// All files of a result: samples, spikes, and the text about them.
+pub(super) fn files(path: &Path) -> [PathBuf; 3] {
+    [path.to_owned(), path.with_extension("spikes.csv"), path.with_extension("meta.json")]
+}
+
 /// Tables in the making.
 pub(super) struct Csv {
     table: Table,
     spikes: Option<Table>,
+    /// The spikes of an earlier result, if this one has none: they are not to be taken for those of this one.
+    earlier: Option<PathBuf>,
     /// The text about them.
     meta: PathBuf,
     /// Cells of every series, and whether numbers are in single precision.
@@ -45,14 +55,17 @@ impl Csv {
             }
         }
         table.text.push('\n');
+        let [_, of_spikes, meta] = files(path);
         let spikes = match contents.trains.is_empty() {
             true => None,
-            false => Some(Table::new(path.with_extension("spikes.csv"), "population,cell,t_ms\n")?),
+            false => Some(Table::new(of_spikes.clone(), SPIKES)?),
         };
+        let earlier = (spikes.is_none() && begins_with(&of_spikes, SPIKES)).then_some(of_spikes);
         Ok(Csv {
             table,
             spikes,
-            meta: path.with_extension("meta.json"),
+            earlier,
+            meta,
             widths: contents.series.iter().map(|head| head.cells.len()).collect(),
             single: contents.single,
             populations: contents.trains.iter().map(|train| field(&train.population)).collect(),
@@ -105,6 +118,7 @@ impl Csv {
             table.flush()?;
             table.pending.show()?;
         }
+        self.forget_earlier()?;
         Pending::new(&self.meta, |file| io::Write::write_all(file, meta.as_bytes()))?.commit()
     }
 
@@ -114,6 +128,7 @@ impl Csv {
         for table in self.spikes.iter_mut().chain([&mut self.table]) {
             table.flush()?;
         }
+        self.forget_earlier()?;
         let about = Pending::new(&self.meta, |file| io::Write::write_all(file, meta.as_bytes()))?;
         let mut written = vec![self.table.path.clone()];
         self.table.pending.commit_or_keep()?;
@@ -125,6 +140,20 @@ impl Csv {
         written.push(self.meta);
         Ok(written)
     }
+}
+
+impl Csv {
+    fn forget_earlier(&mut self) -> Result<(), WriteError> {
+        let Some(path) = self.earlier.take() else { return Ok(()) };
+        std::fs::remove_file(&path).map_err(|e| explain(&path, e))
+    }
+}
+
+/// Does a file begin with a text?
+fn begins_with(path: &Path, text: &str) -> bool {
+    let mut begin = vec![0; text.len()];
+    let read = std::fs::File::open(path).and_then(|mut file| io::Read::read_exact(&mut file, &mut begin));
+    read.is_ok() && begin == text.as_bytes()
 }
 
 impl Table {

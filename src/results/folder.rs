@@ -5,10 +5,10 @@
 //! Never true here: a file is touched that no result put there.
 
 use super::array::{Plan, kept};
-use super::atomic::{Pending, WriteError, explain};
+use super::atomic::{Pending, WriteError, explain, is_temporary};
 use super::npy;
-use std::fs::{self, File};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// A directory in the making.
@@ -16,24 +16,29 @@ pub(super) struct Folder {
     path: PathBuf,
     arrays: Vec<Growing>,
     buffer: usize,
+    /// Are its files there? Before the first commit those of an earlier result are.
+    shown: bool,
+    /// Was there no directory before?
+    made: bool,
 }
 
 struct Growing {
     plan: Plan,
-    file: File,
-    path: PathBuf,
+    pending: Pending,
     bytes: u64,
     buffer: Vec<u8>,
 }
 
-/// Can a result be written there: is nothing there, an empty directory, or one that holds an earlier result and nothing else?
+/// Can a result be written there: is nothing there, an empty directory, or one that holds an earlier result and nothing else? Answers its files.
 pub(super) fn check(path: &Path) -> Result<Vec<PathBuf>, WriteError> {
     let wrong = |e: io::Error| explain(path, e);
-    let entries = match fs::read_dir(path) {
+    let mut entries = match fs::read_dir(path) {
         Ok(entries) => entries.map(|entry| entry.map(|e| e.path())).collect::<Result<Vec<_>, _>>().map_err(wrong)?,
         Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(e) => return Err(wrong(e)),
     };
+    // Those of a process that died, or of one that is about to write here.
+    entries.retain(|entry| !is_temporary(entry));
     let array = |path: &PathBuf| {
         path.extension().is_some_and(|e| e == "npy") && fs::symlink_metadata(path).is_ok_and(|m| m.is_file())
     };
@@ -44,22 +49,20 @@ pub(super) fn check(path: &Path) -> Result<Vec<PathBuf>, WriteError> {
 }
 
 impl Folder {
-    /// Makes the directory; an earlier result in it is removed.
+    /// Makes the directory; an earlier result in it stays until the first commit.
     pub fn new(path: &Path, plans: Vec<Plan>) -> Result<Folder, WriteError> {
-        for old in check(path)? {
-            fs::remove_file(&old).map_err(|e| explain(&old, e))?;
-        }
+        check(path)?;
+        let made = !path.exists();
         fs::create_dir_all(path).map_err(|e| explain(path, e))?;
         let buffer = kept(plans.len());
-        let open = |plan: Plan| {
-            let path = path.join(format!("{}.npy", plan.name));
-            let file = File::create_new(&path).map_err(|e| explain(&path, e))?;
-            let mut array = Growing { plan, file, path, bytes: 0, buffer: Vec::new() };
-            array.flush().and_then(|()| array.header())?;
-            Ok(array)
-        };
-        let arrays = plans.into_iter().map(open).collect::<Result<_, _>>()?;
-        Ok(Folder { path: path.to_owned(), arrays, buffer })
+        let mut folder = Folder { path: path.to_owned(), arrays: Vec::new(), buffer, shown: false, made };
+        for plan in plans {
+            let pending = Pending::open(&path.join(format!("{}.npy", plan.name)))?;
+            let mut array = Growing { plan, pending, bytes: 0, buffer: Vec::new() };
+            array.header()?;
+            folder.arrays.push(array);
+        }
+        Ok(folder)
     }
 
     /// Appends numbers to an array.
@@ -76,25 +79,41 @@ impl Folder {
             array.header()?;
         }
         let text = npy::text(meta);
-        Pending::new(&self.path.join("meta.npy"), |file| file.write_all(&text))?.commit()
+        let meta = || Pending::new(&self.path.join("meta.npy"), |file| file.write_all(&text))?.commit();
+        if self.shown {
+            return meta();
+        }
+        // Whenever it ends, the directory is known to be one of a result.
+        let earlier = check(&self.path)?;
+        meta()?;
+        for old in earlier.iter().filter(|old| !old.ends_with("meta.npy")) {
+            fs::remove_file(old).map_err(|e| explain(old, e))?;
+        }
+        self.arrays.iter_mut().try_for_each(|array| array.pending.show())?;
+        self.shown = true;
+        Ok(())
     }
 
     /// Commits for the last time.
     pub fn finish(mut self, meta: &str) -> Result<(), WriteError> {
         self.commit(meta)?;
-        self.arrays.iter().try_for_each(|array| array.file.sync_all().map_err(|e| explain(&array.path, e)))
+        self.arrays.iter_mut().try_for_each(|array| array.pending.fill(|_| Ok(())))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.made && !self.shown {
+            self.arrays.clear();
+            // Where somebody has put something in it, it stays.
+            let _ = fs::remove_dir(&self.path);
+        }
     }
 }
 
 impl Growing {
-    fn at(&mut self, place: u64, header: bool) -> Result<(), WriteError> {
-        let bytes = if header { &self.plan.header(self.bytes) } else { &self.buffer };
-        let done = self.file.seek(SeekFrom::Start(place)).and_then(|_| self.file.write_all(bytes));
-        done.map_err(|e| explain(&self.path, e))
-    }
-
     fn flush(&mut self) -> Result<(), WriteError> {
-        self.at(npy::SIZE + self.bytes, false)?;
+        self.pending.write_at(npy::SIZE + self.bytes, &self.buffer)?;
         self.bytes += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
@@ -102,6 +121,6 @@ impl Growing {
 
     /// Rows that the header does not count yet are no part of the array.
     fn header(&mut self) -> Result<(), WriteError> {
-        self.at(0, true)
+        self.pending.write_at(0, &self.plan.header(self.bytes))
     }
 }

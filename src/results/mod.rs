@@ -327,6 +327,14 @@ pub fn check_destination(path: &Path) -> Result<(), ResultsError> {
     writer::check(path)
 }
 
+/// The files that a result is written to, if it is one; of a directory that alone.
+pub fn files(path: &Path) -> Vec<PathBuf> {
+    match FileFormat::of(path) {
+        Ok(FileFormat::Csv) => csv::files(path).to_vec(),
+        Ok(FileFormat::Npz | FileFormat::Folder) | Err(_) => vec![path.to_owned()],
+    }
+}
+
 /// Can a file be written there? Nothing is left behind; the error names the cause.
 pub fn check_writable(path: &Path) -> Result<(), String> {
     Pending::new(path, |_| Ok(())).map(drop).map_err(|e| e.reason)
