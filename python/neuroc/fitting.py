@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from .errors import SettingError, UsageError
+from .errors import ModelWarning, SettingError, UsageError
 from .exchange import is_own, plain, says_a_unit
 from .progress import Bar, Progress
 
@@ -194,6 +195,8 @@ def fit(
             bar.to(before[0] + runs, f"start {start + 1}, loss {loss:.3e}")
 
         found = core.fit(asked, options, news)
+    if found["remark"] is not None:
+        warnings.warn(found["remark"], ModelWarning, stacklevel=3)
     named = found["parameters"]
 
     def by_name(values: Sequence[float]) -> dict[str, float]:

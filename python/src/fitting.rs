@@ -334,6 +334,7 @@ pub fn fit<'py>(
     for start in &outcome.starts {
         starts.append((shown(&start.from), shown(&start.values), start.loss, start.runs))?;
     }
+    all.set_item("remark", outcome.remark())?;
     all.set_item("starts", starts)?;
     all.set_item("stopped", watcher.error.map(|error| error.into_value(py)))?;
     Ok(all)

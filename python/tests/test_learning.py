@@ -176,6 +176,8 @@ def test_each_cell_has_its_number(squid):
     fit = model.set({"cells.t_ref": 1}).fit({"cells.t_ref": (0.5, 5)}, {"rate(cells)": rates})
     assert fit.values["cells.t_ref"] == pytest.approx(3, abs=0.05) and fit.off["rate(cells)"][0] < 1
     assert fit.off["rate(cells)"][1] == "Hz"
+    with pytest.warns(neuroc.ModelWarning, match="had the same loss, so that nothing said where to go"):
+        model.set({"cells.drive": 0}).fit({"cells.t_ref": (0.5, 5)}, {"rate(cells)": 40}, iterations=2)
 
 
 def test_what_cannot_be_fitted(axon, trace, squid, tmp_path):

@@ -45,6 +45,8 @@ pub struct Start {
     pub loss: f64,
     /// How many runs it took.
     pub runs: u64,
+    /// Had all of its runs, more than one, the same loss above 0? Then nothing said where to go.
+    pub flat: bool,
 }
 
 /// What was found.
@@ -60,6 +62,23 @@ pub struct Outcome {
     pub starts: Vec<Start>,
     /// Did the watcher stop it?
     pub stopped: bool,
+}
+
+impl Outcome {
+    /// What whoever takes the values should know: a sentence about the starts that were lost in a plain.
+    pub fn remark(&self) -> Option<String> {
+        let flat = self.starts.iter().filter(|start| start.flat).count();
+        let which = match (flat, self.starts.len()) {
+            (0, _) => return None,
+            (1, 1) => "all runs".into(),
+            (flat, all) if flat == all => "all runs of every start".into(),
+            (1, all) => format!("all runs of one of {all} starts"),
+            (flat, all) => format!("all runs of each of {flat} of {all} starts"),
+        };
+        let help =
+            "the targets do not change near where a search begins; take more starts, narrower bounds or another target";
+        Some(format!("{which} had the same loss, so that nothing said where to go: {help}"))
+    }
 }
 
 /// Who wants to know how it goes.
@@ -87,6 +106,8 @@ struct Problem<'a> {
     start: u32,
     runs: u64,
     best: Option<(f64, Vec<f64>)>,
+    /// The greatest loss, of runs that are not finite too.
+    most: f64,
     /// The last point, its loss and gradient: optimizers ask for them one after the other.
     last: Option<(Vec<f64>, f64, Vec<f64>)>,
     failed: Option<EngineError>,
@@ -131,6 +152,7 @@ impl Problem<'_> {
         } else if self.best.as_ref().is_none_or(|(least, _)| loss < *least) {
             self.best = Some((loss, values));
         }
+        self.most = self.most.max(loss);
         self.last = Some((u.to_vec(), loss, gradient.clone()));
         let least = self.best.as_ref().map_or(loss, |best| best.0);
         if !self.watcher.run(self.start, self.runs, least) {
@@ -240,6 +262,7 @@ pub fn fit(
             start: number,
             runs: 0,
             best: None,
+            most: f64::NEG_INFINITY,
             last: None,
             failed: None,
             stopped: false,
@@ -268,8 +291,10 @@ pub fn fit(
             return Err(error);
         }
         stopped |= problem.stopped;
+        let flat =
+            problem.runs > 1 && problem.best.as_ref().is_some_and(|(least, _)| *least > 0.0 && *least == problem.most);
         let (loss, values) = problem.best.unwrap_or((f64::INFINITY, from.clone()));
-        starts.push(Start { from, values, loss, runs: problem.runs });
+        starts.push(Start { from, values, loss, runs: problem.runs, flat });
         if stopped {
             break;
         }
