@@ -51,8 +51,11 @@ impl Order {
         let (dt, population) = (stages.dt, stages.population);
         let (late, early): (Vec<StateId>, Vec<StateId>) =
             stages.model.states_of(population).partition(|&s| (self.late)(stages.model.state(s)));
-        let followers: Vec<(StateId, NodeId)> = late.iter().map(|&s| (s, stages.model.state(s).rate)).collect();
-        // What is late sees what early states have become.
+        let second = self.pools == Pools::Middle;
+        let in_the_middle = early.iter().filter(|&&s| second && stages.model.state(s).kind == StateKind::Pool);
+        let followers = late.iter().chain(in_the_middle).map(|&s| (s, stages.model.state(s).rate));
+        let followers: Vec<(StateId, NodeId)> = followers.collect();
+        // What is late sees what early states have become, and so do pools that are in the middle of the step.
         let kept = if followers.is_empty() { None } else { stages.held(followers) };
         let model = &mut *stages.model;
         let noise = noise::take(model, population, dt, |model, s| match model.state(s).kind {
@@ -71,7 +74,6 @@ impl Order {
             Node::State(s) if whole.contains(&s) => next.get(&s).copied(),
             _ => None,
         };
-        let second = self.pools == Pools::Middle;
         let middle = second.then(|| Middle::of(model, population, dt));
         let mut first = Vec::new();
         let mut pools = Vec::new();

@@ -4,8 +4,8 @@
 //! Never true here: something is assumed about a parameter (a uniform, constant or data field): those may be anything.
 //!
 //! The one assumption is that every state lies in [-500, 500] (membrane voltages in mV, gates, concentrations), be it
-//! loaded or about to be stored. Passes use it to decide that a guard against an exact zero is idle; never to decide a
-//! comparison that the model's author wrote about a state's size.
+//! loaded or about to be stored. It shows that exponentials do not underflow. Never that terms of a sum do not cancel, because one of
+//! them is larger than all states, nor a comparison that the model's author wrote about a state's size.
 
 use crate::runtime::math;
 use crate::step::{BinaryOp, Distribution, Elementary, Field, FieldKind, OpKind, UnaryOp, ValueId};
@@ -73,7 +73,18 @@ impl Range {
         Range { lo, hi }
     }
 
+    /// The range of sums. Of terms that may differ in sign nothing tells which is larger: states may be larger than they are assumed to be.
     fn sum(self, other: Range) -> Range {
+        let sum = self.shifted(other);
+        let alike = self.lo >= 0.0 && other.lo >= 0.0 || self.hi <= 0.0 && other.hi <= 0.0;
+        if alike || sum.lo <= 0.0 && sum.hi >= 0.0 {
+            return sum;
+        }
+        Range { lo: -sum.magnitude(), hi: sum.magnitude() }
+    }
+
+    /// The range of sums that follows from the bounds of both.
+    fn shifted(self, other: Range) -> Range {
         Range::new(self.lo + other.lo, self.hi + other.hi)
     }
 
@@ -170,10 +181,10 @@ fn unary(op: UnaryOp, a: Range) -> Range {
         UnaryOp::Ceil => Range::new(a.lo, a.hi + 1.0),
         UnaryOp::Exp2 => Range::new(power_of_two((a.lo).floor()), power_of_two((a.hi).ceil())),
         UnaryOp::Exp => unary(UnaryOp::Exp2, Range::new(a.lo * log2e, a.hi * log2e)),
-        UnaryOp::Exp2m1 => unary(UnaryOp::Exp2, a).sum(Range { lo: -1.0, hi: -1.0 }),
+        UnaryOp::Exp2m1 => unary(UnaryOp::Exp2, a).shifted(Range { lo: -1.0, hi: -1.0 }),
         // It rises from 0 to infinity.
         UnaryOp::Exp2rel => Range { lo: 0.0, hi: f64::INFINITY },
-        UnaryOp::Expm1 => unary(UnaryOp::Exp, a).sum(Range { lo: -1.0, hi: -1.0 }),
+        UnaryOp::Expm1 => unary(UnaryOp::Exp, a).shifted(Range { lo: -1.0, hi: -1.0 }),
         UnaryOp::Linoid => linoid(a),
         UnaryOp::Finite => Range::new(a.lo.min(0.0), a.hi.max(0.0)),
         UnaryOp::Nonzero => Range::new(a.lo.min(math::NEARLY_ZERO), a.hi.max(math::NEARLY_ZERO)),
@@ -245,6 +256,16 @@ mod tests {
         assert!(!unary(UnaryOp::Exp, Range { lo: -800.0, hi: 0.0 }).positive());
         assert!(!unary(UnaryOp::Exp, Range::ALL).positive());
         assert!(!unary(UnaryOp::Expm1, Range { lo: 0.0, hi: 1.0 }).positive());
+    }
+
+    #[test]
+    fn a_number_larger_than_all_states_cancels_no_less() {
+        let constant = |x: f64| Range { lo: x, hi: x };
+        for x in [600.0, -600.0, 0.0] {
+            let sum = Range::STATE.sum(constant(x));
+            assert!(!sum.excludes_zero() && sum.lo < 0.0 && sum.hi > 0.0, "{sum:?}");
+        }
+        assert!(constant(1.0).sum(unary(UnaryOp::Exp, Range::STATE)).positive());
     }
 
     #[test]
