@@ -1,6 +1,6 @@
 //! The built-in functions and the reserved names.
 
-use crate::operators::Distribution;
+use crate::operators::{Distribution, UnaryOp};
 
 /// A built-in function of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,6 +31,39 @@ pub enum Builtin {
     Staircase,
     Sine,
     Ramp,
+}
+
+impl Builtin {
+    /// What it does to one number, if that is an operation.
+    pub fn operation(self) -> Option<UnaryOp> {
+        Some(match self {
+            Builtin::Exp => UnaryOp::Exp,
+            Builtin::Ln => UnaryOp::Ln,
+            Builtin::Log10 => UnaryOp::Log10,
+            Builtin::Sqrt => UnaryOp::Sqrt,
+            Builtin::Abs => UnaryOp::Abs,
+            Builtin::Sin => UnaryOp::Sin,
+            Builtin::Cos => UnaryOp::Cos,
+            Builtin::Tan => UnaryOp::Tan,
+            Builtin::Sinh => UnaryOp::Sinh,
+            Builtin::Cosh => UnaryOp::Cosh,
+            Builtin::Tanh => UnaryOp::Tanh,
+            Builtin::Floor => UnaryOp::Floor,
+            Builtin::Ceil => UnaryOp::Ceil,
+            Builtin::Min
+            | Builtin::Max
+            | Builtin::Clamp
+            | Builtin::Heaviside
+            | Builtin::ExpRate
+            | Builtin::SigmoidRate
+            | Builtin::ExpLinearRate
+            | Builtin::Pulse
+            | Builtin::Train
+            | Builtin::Staircase
+            | Builtin::Sine
+            | Builtin::Ramp => return None,
+        })
+    }
 }
 
 /// How a call is checked.

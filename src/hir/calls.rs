@@ -193,6 +193,7 @@ impl<'a> Lowerer<'a> {
     fn noise(&mut self, scope: &Scope<'a>, values: Vec<Expr>, span: Span) -> Option<Expr> {
         let [mean, sd, every] = <[Expr; 3]>::try_from(values).ok()?;
         self.same_dimension(scope, &mean, &sd, "`mean` and `sd` must agree:")?;
+        self.not_in_degc(&sd, sd.span);
         self.expect(scope, every.clone(), Dim::TIME, "the interval `every`")?;
         let noise = ExprKind::Noise(self.stream(), Arc::new(every));
         let noise = Expr { kind: noise, ty: Ty::Real(Dim::ONE), span };
@@ -203,6 +204,7 @@ impl<'a> Lowerer<'a> {
     fn white_noise(&mut self, scope: &Scope<'a>, values: Vec<Expr>, span: Span) -> Option<Expr> {
         let [mean, sd, per] = <[Expr; 3]>::try_from(values).ok()?;
         self.same_dimension(scope, &mean, &sd, "`mean` and `sd` must agree:")?;
+        self.not_in_degc(&sd, sd.span);
         self.expect(scope, per.clone(), Dim::TIME, "the time `per`")?;
         let step = || Expr { kind: ExprKind::StepLength, ty: Ty::Real(Dim::TIME), span };
         let noise = Expr { kind: ExprKind::Noise(self.stream(), Arc::new(step())), ty: Ty::Real(Dim::ONE), span };
@@ -216,6 +218,7 @@ impl<'a> Lowerer<'a> {
     fn ornstein_uhlenbeck(&mut self, scope: &Scope<'a>, values: Vec<Expr>, span: Span) -> Option<Expr> {
         let [mean, sigma, tau] = <[Expr; 3]>::try_from(values).ok()?;
         self.same_dimension(scope, &mean, &sigma, "`mean` and `sigma` must agree:")?;
+        self.not_in_degc(&sigma, sigma.span);
         self.expect(scope, tau.clone(), Dim::TIME, "the time constant `tau`")?;
         let process = ExprKind::Wanders([self.stream(), self.stream()], Arc::new(tau));
         let process = Expr { kind: process, ty: Ty::Real(Dim::ONE), span };
@@ -330,7 +333,7 @@ impl<'a> Lowerer<'a> {
 
     /// Checks a function's body for given parameters. Whether it may draw depends on who calls it.
     pub(super) fn check_body(&mut self, function: &'a ast::Function, env: Env) {
-        let mut scope = Scope::new(ScopeKind::Drawing, 0);
+        let mut scope = Scope::new(ScopeKind::Body, 0);
         self.function_stack.push(function);
         let body = self.expr_in(&mut scope, "", &function.body, Some(&env));
         self.function_stack.pop();
@@ -470,7 +473,10 @@ where
 fn stands_in(function: FunctionKind, place: ScopeKind) -> bool {
     match function {
         FunctionKind::Draw(_) => {
-            matches!(place, ScopeKind::PerCell | ScopeKind::PerEdge(_) | ScopeKind::Input | ScopeKind::Drawing)
+            matches!(
+                place,
+                ScopeKind::PerCell | ScopeKind::PerEdge(_) | ScopeKind::Input | ScopeKind::Drawing | ScopeKind::Body
+            )
         }
         FunctionKind::File => matches!(place, ScopeKind::PerCell | ScopeKind::PerEdge(_) | ScopeKind::Input),
         FunctionKind::Noise
@@ -478,7 +484,9 @@ fn stands_in(function: FunctionKind, place: ScopeKind) -> bool {
         | FunctionKind::OrnsteinUhlenbeck
         | FunctionKind::Series
         | FunctionKind::Stimulus(_) => place == ScopeKind::Input,
-        FunctionKind::Xi => matches!(place, ScopeKind::Channel | ScopeKind::Cell | ScopeKind::Function),
+        FunctionKind::Xi => {
+            matches!(place, ScopeKind::Channel | ScopeKind::Cell | ScopeKind::Function | ScopeKind::Body)
+        }
         FunctionKind::Chance => place == ScopeKind::Spiking,
         FunctionKind::Pure(_)
         | FunctionKind::Same(_)
@@ -494,6 +502,7 @@ fn stands_in(function: FunctionKind, place: ScopeKind) -> bool {
 fn body_kind(caller: ScopeKind) -> ScopeKind {
     match caller {
         ScopeKind::Constant => ScopeKind::Constant,
+        ScopeKind::Body => ScopeKind::Body,
         ScopeKind::Function | ScopeKind::Channel | ScopeKind::Cell | ScopeKind::Spiking | ScopeKind::Network => {
             ScopeKind::Function
         }

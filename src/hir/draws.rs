@@ -36,7 +36,10 @@ impl<'a> Lowerer<'a> {
                 let [a, b] = <[Expr; 2]>::try_from(values).ok()?;
                 let scale = match distribution {
                     Distribution::Uniform => Expr::binary(BinaryOp::Sub, b, a.clone()),
-                    Distribution::Normal | Distribution::Exponential => b,
+                    Distribution::Normal | Distribution::Exponential => {
+                        self.not_in_degc(&b, b.span);
+                        b
+                    }
                 };
                 let draw = Expr::binary(BinaryOp::Mul, scale, self.standard(distribution, span));
                 Some(Expr::binary(BinaryOp::Add, a, draw))
@@ -48,6 +51,7 @@ impl<'a> Lowerer<'a> {
             Drawn::Lognormal => {
                 self.all_same(scope, function, &values)?;
                 let [mean, sd] = <[Expr; 2]>::try_from(values).ok()?;
+                self.not_in_degc(&sd, sd.span);
                 Some(self.lognormal(mean, sd, span))
             }
             Drawn::Gamma => {

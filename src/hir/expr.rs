@@ -7,7 +7,8 @@ use super::calls::Env;
 use super::error::{ExprError, LimitError, MorphologyError};
 use super::lower::Lowerer;
 use super::scope::Scope;
-use super::{Expr, ExprKind, SymbolId, Ty};
+use super::{Builtin, Expr, ExprKind, SymbolId, Ty};
+use crate::operators::{self, Value, eval_binary, eval_unary};
 use crate::source::Span;
 use crate::syntax::ast::{self, BinaryOp, UnaryOp};
 use crate::units::{Dim, Unit};
@@ -93,10 +94,15 @@ impl Expr {
 
     /// Puts something else in the place of symbols.
     pub(super) fn map_leaves(&self, f: &impl Fn(SymbolId) -> ExprKind) -> Expr {
-        let sub = |e: &Expr| Arc::new(e.map_leaves(f));
+        self.map_leaf_kinds(&|kind| if let ExprKind::Symbol(id) = kind { Some(f(*id)) } else { None })
+    }
+
+    /// Puts something else in the place of leaves that `f` has an answer for.
+    pub(super) fn map_leaf_kinds(&self, f: &impl Fn(&ExprKind) -> Option<ExprKind>) -> Expr {
+        let sub = |e: &Expr| Arc::new(e.map_leaf_kinds(f));
         let kind = match &self.kind {
-            ExprKind::Symbol(id) => f(*id),
-            ExprKind::Number(_)
+            ExprKind::Symbol(_)
+            | ExprKind::Number(_)
             | ExprKind::Bool(_)
             | ExprKind::NetworkParam(_)
             | ExprKind::Time
@@ -115,14 +121,14 @@ impl Expr {
             | ExprKind::OfEdge(_)
             | ExprKind::Draw(..)
             | ExprKind::File(_)
-            | ExprKind::Series(_) => self.kind.clone(),
+            | ExprKind::Series(_) => f(&self.kind).unwrap_or_else(|| self.kind.clone()),
             ExprKind::Unary(op, a) => ExprKind::Unary(*op, sub(a)),
             ExprKind::Noise(s, a) => ExprKind::Noise(*s, sub(a)),
             ExprKind::Chance(s, a) => ExprKind::Chance(*s, sub(a)),
             ExprKind::Wanders(s, a) => ExprKind::Wanders(*s, sub(a)),
             ExprKind::Binary(op, a, b) => ExprKind::Binary(*op, sub(a), sub(b)),
             ExprKind::If(c, a, b) => ExprKind::If(sub(c), sub(a), sub(b)),
-            ExprKind::Call(b, args) => ExprKind::Call(*b, args.iter().map(|a| a.map_leaves(f)).collect()),
+            ExprKind::Call(b, args) => ExprKind::Call(*b, args.iter().map(|a| a.map_leaf_kinds(f)).collect()),
         };
         Expr { kind, ty: self.ty, span: self.span }
     }
@@ -303,9 +309,15 @@ impl<'a> Lowerer<'a> {
             ExprKind::Symbol(id) if difference => scope.entries.get(id.0 as usize).and_then(|e| e.value.as_ref()),
             _ => None,
         };
-        let Some(written) = value.filter(|value| matches!(value.kind, ExprKind::Number(_))) else { return };
-        if let Some(number) = self.text(written.span).strip_suffix("degC") {
-            let (number, written, span) = (number.trim_end(), written.span, divisor.span);
+        if let Some(written) = value {
+            self.not_in_degc(written, divisor.span);
+        }
+    }
+
+    /// Says that a number is written in degC, where it is read as a difference of temperatures.
+    pub(super) fn not_in_degc(&mut self, written: &Expr, span: Span) {
+        if let (ExprKind::Number(_), Some(number)) = (&written.kind, self.text(written.span).strip_suffix("degC")) {
+            let (number, written) = (number.trim_end(), written.span);
             self.error(ExprError::NoDifference { number, written, span });
         }
     }
@@ -421,6 +433,36 @@ pub(super) fn constant_of(e: &Expr) -> Option<f64> {
                 BinaryOp::Pow => Some(a.powf(b)),
                 _ => None,
             }
+        }
+        ExprKind::If(c, a, b) => constant_of(if truth_of(c)? { a } else { b }),
+        ExprKind::Call(builtin, args) => {
+            let args = args.iter().map(|arg| constant_of(arg).map(Value::Real)).collect::<Option<Vec<_>>>()?;
+            let (&first, rest) = args.split_first()?;
+            let extreme = |op| rest.iter().try_fold(first, |x, &y| eval_binary(op, x, y));
+            let value = match builtin {
+                Builtin::Min => extreme(operators::BinaryOp::Min),
+                Builtin::Max => extreme(operators::BinaryOp::Max),
+                _ => eval_unary(builtin.operation()?, first),
+            };
+            value?.real()
+        }
+        _ => None,
+    }
+}
+
+/// Whether a condition between numbers that are known is true.
+fn truth_of(e: &Expr) -> Option<bool> {
+    match &e.kind {
+        ExprKind::Bool(x) => Some(*x),
+        ExprKind::Binary(op, a, b) => {
+            let (a, b) = (constant_of(a)?, constant_of(b)?);
+            Some(match op {
+                BinaryOp::Lt => a < b,
+                BinaryOp::Le => a <= b,
+                BinaryOp::Gt => a > b,
+                BinaryOp::Ge => a >= b,
+                _ => return None,
+            })
         }
         _ => None,
     }

@@ -24,6 +24,8 @@ pub(super) struct PendingGate<'a> {
     pub span: Span,
     /// The gate itself, or its fractions.
     parts: Vec<(SymbolId, Kinetics<'a>)>,
+    /// Of fractions, how much each counts.
+    weights: Vec<SymbolId>,
     instantaneous: bool,
 }
 
@@ -141,13 +143,13 @@ impl<'a> Lowerer<'a> {
     ) -> Option<PendingGate<'a>> {
         let instantaneous = g.instantaneous.is_some();
         self.no_q10(g, &kinetics);
-        let (value, parts) = if kinetics.fractions.is_empty() {
+        let (value, parts, weights) = if kinetics.fractions.is_empty() {
             let value = self.add_part(scope, &g.name, &g.name.text, &kinetics, instantaneous)?;
-            (value, vec![(value, kinetics)])
+            (value, vec![(value, kinetics)], Vec::new())
         } else {
             self.add_fractions(scope, g, &kinetics)?
         };
-        Some(PendingGate { value, power: g.power.map_or(1, |p| p.0), span: g.name.span, parts, instantaneous })
+        Some(PendingGate { value, power: g.power.map_or(1, |p| p.0), span: g.name.span, parts, weights, instantaneous })
     }
 
     /// Sees to it that only gates that take time have a factor of their rates.
@@ -157,13 +159,13 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Adds `m.1`, `m.2`, ..., and `m` as the sum of weight * fraction.
+    /// Adds `m.1`, `m.2`, ..., what each counts (`m.1.weight`), and `m` as the sum of weight * fraction.
     fn add_fractions(
         &mut self,
         scope: &mut Scope<'a>,
         g: &'a ast::Gate,
         whole: &Kinetics<'a>,
-    ) -> Option<(SymbolId, Vec<(SymbolId, Kinetics<'a>)>)> {
+    ) -> Option<(SymbolId, Vec<(SymbolId, Kinetics<'a>)>, Vec<SymbolId>)> {
         for l in whole.given() {
             self.error(GateError::OutsideFraction { key: &l.name });
         }
@@ -175,26 +177,33 @@ impl<'a> Lowerer<'a> {
             part.q10 = part.q10.or(whole.q10);
             part.init = part.init.or(whole.init);
             let name = format!("{}.{}", g.name.text, k + 1);
-            weights.push(self.expr_of(scope, "", weight, Dim::ONE, "the weight of a fraction")?);
+            let entry = Entry::pending(format!("{name}.weight"), weight.span, Role::Let, weight, "");
+            let entry = Entry { used: true, written: false, ..entry.want(Dim::ONE, "the weight of a fraction") };
+            weights.push(self.add(scope, &g.name, entry)?);
             let id = self.add_part(scope, &g.name, &name, &part, g.instantaneous.is_some())?;
             parts.push((id, part));
         }
-        self.check_weights(&g.name, &weights);
-        let part = |id| Expr::symbol(id, Ty::Real(Dim::ONE), g.name.span);
-        let products = weights.into_iter().zip(&parts).map(|(w, p)| Expr::binary(BinaryOp::Mul, w, part(p.0)));
+        let symbol = |id: SymbolId, span| Expr::symbol(id, Ty::Real(Dim::ONE), span);
+        let products = weights.iter().zip(&parts).map(|(&weight, part)| {
+            Expr::binary(BinaryOp::Mul, symbol(weight, scope.entry(weight).span), symbol(part.0, g.name.span))
+        });
         let sum = products.reduce(|a, b| Expr::binary(BinaryOp::Add, a, b))?;
-        let entry = Entry::ready(g.name.text.clone(), g.name.span, Role::Let, ONE, Some(sum));
-        Some((self.add(scope, &g.name, entry)?, parts))
+        let entry = Entry::made(g.name.text.clone(), g.name.span, Role::Let, sum, weights.clone());
+        Some((self.add(scope, &g.name, entry)?, parts, weights))
     }
 
     /// Weights that are known must have the sum 1.
-    fn check_weights(&mut self, gate: &ast::Name, weights: &[Expr]) {
-        let known: Option<Vec<(f64, Span)>> = weights.iter().map(|w| Some((constant_of(w)?, w.span))).collect();
-        if let (Some(known), Some(last)) = (known, weights.last())
+    fn check_weights(&mut self, scope: &Scope<'a>, gate: &PendingGate<'a>) {
+        let value =
+            |&id: &SymbolId| Some((scope.entry(id).value.as_ref().and_then(constant_of)?, scope.entry(id).span));
+        let known: Option<Vec<(f64, Span)>> = gate.weights.iter().map(value).collect();
+        if let Some(known) = known
+            && let Some((_, last)) = known.last()
             && (known.iter().map(|w| w.0).sum::<f64>() - 1.0).abs() > 1e-9
         {
-            let last = self.text(last.span);
-            self.error(GateError::FractionSum { gate, weights: &known, last });
+            let last = self.text(*last);
+            let name = &scope.entry(gate.value).name;
+            self.error(GateError::FractionSum { gate: (name, gate.span), weights: &known, last });
         }
     }
 
@@ -224,13 +233,15 @@ impl<'a> Lowerer<'a> {
         if k.has_rates() {
             add_implied(scope, &prefix, gate.span)?;
         }
-        let inf = Expr::symbol(scope.get(&format!("{prefix}inf"))?, Ty::Real(Dim::ONE), gate.span);
+        let inf_id = scope.get(&format!("{prefix}inf"))?;
+        let inf = Expr::symbol(inf_id, Ty::Real(Dim::ONE), gate.span);
         let role = if instantaneous { Role::Let } else { Role::State(StateKind::Gate) };
         let entry = match k.init {
             Some(init) if !instantaneous => {
                 let entry = Entry::pending(name.into(), gate.span, role, &init.value, &prefix);
                 entry.want(Dim::ONE, "the initial value of a gate")
             }
+            _ if instantaneous => Entry::made(name.into(), gate.span, role, inf, vec![inf_id]),
             _ => Entry::ready(name.into(), gate.span, role, ONE, Some(inf)),
         };
         if let (true, Some(init)) = (instantaneous, k.init) {
@@ -241,6 +252,7 @@ impl<'a> Lowerer<'a> {
 
     /// Builds the derivatives of a gate's states, when the types of its members are known.
     pub(super) fn finish_gate(&mut self, scope: &mut Scope<'a>, gate: PendingGate<'a>) {
+        self.check_weights(scope, &gate);
         if gate.instantaneous {
             return;
         }
@@ -317,13 +329,13 @@ fn add_given<'a>(scope: &mut Scope<'a>, prefix: &str, k: &Kinetics<'a>) {
 
 /// Adds inf = alpha / (alpha + beta) and tau = 1 / (alpha + beta), where they are not given.
 fn add_implied(scope: &mut Scope<'_>, prefix: &str, span: Span) -> Option<()> {
-    let symbol = |key: &str| scope.get(&format!("{prefix}{key}")).map(|id| Expr::symbol(id, Ty::Real(Dim::RATE), span));
-    let (alpha, beta) = (symbol("alpha")?, symbol("beta")?);
+    let ids = [scope.get(&format!("{prefix}alpha"))?, scope.get(&format!("{prefix}beta"))?];
+    let [alpha, beta] = ids.map(|id| Expr::symbol(id, Ty::Real(Dim::RATE), span));
     let sum = Expr::binary(BinaryOp::Add, alpha.clone(), beta);
     let tau = Expr::binary(BinaryOp::Div, Expr::number(1.0, Dim::ONE, span), sum.clone());
     let inf = Expr::binary(BinaryOp::Div, alpha, sum);
-    for (key, dim, value) in [("inf", Dim::ONE, inf), ("tau", Dim::TIME, tau)] {
-        scope.add(Entry::ready(format!("{prefix}{key}"), span, Role::Let, Some(Ty::Real(dim)), Some(value))).ok();
+    for (key, value) in [("inf", inf), ("tau", tau)] {
+        scope.add(Entry::made(format!("{prefix}{key}"), span, Role::Let, value, ids.to_vec())).ok();
     }
     Some(())
 }

@@ -5,17 +5,20 @@
 
 use super::builtins::{self, FunctionKind};
 use super::error::{KineticsError, MorphologyError, NetworkError};
+use super::items::ItemKind;
 use super::lower::{Definition, Lowerer};
 use super::network::NetworkDraft;
 use super::place::flatten;
 use super::projection::reads;
 use super::scope::{Entry, Role, Scope, ScopeKind};
 use super::{
-    Cell, Clamp, Domain, Expr, ExprKind, Input, PortKind, SpikeCondition, StateKind, SymbolId, SymbolKind, Ty,
+    Cell, Clamp, Domain, Expr, ExprKind, Input, Population, PortKind, SpikeCondition, StateKind, SymbolId, SymbolKind,
+    Ty,
 };
 use crate::source::Span;
 use crate::syntax::ast::{self, Name};
 use crate::units::Dim;
+use std::collections::HashSet;
 use std::rc::Rc;
 
 /// What the resistance of an electrode is called, behind the name of the clamp.
@@ -74,7 +77,10 @@ impl<'a> Lowerer<'a> {
                     info.params.get(position - 1)
                 }
             };
-            let Some(param) = param.filter(|_| !per_cell(&arg.value)) else { continue };
+            let Some(param) = param.filter(|_| !self.differs_by_cell((0, false), &arg.value, &mut HashSet::new()))
+            else {
+                continue;
+            };
             let full = format!("{}.{param}", name.text);
             let entry = Entry::pending(full, arg.value.span, Role::Param, &arg.value, "");
             scope.add(Entry { written: false, ..entry }).ok();
@@ -229,7 +235,7 @@ impl<'a> Lowerer<'a> {
                     self.error(MorphologyError::NoElectrode { clamp: &name.text, span: located.span });
                     continue;
                 }
-                self.start_streams(&format!("{}.{}", population.name, name.text));
+                self.start_streams(&stream(population, cell, &name.text));
                 let Some(value) = self.input_value(&mut draft.scope, name, value) else { break };
                 draft.demand_of(std::mem::take(&mut self.demands), place.population);
                 let (population, cells, symbol) = (place.population, place.cells, morphology.port);
@@ -258,7 +264,7 @@ impl<'a> Lowerer<'a> {
             if definition.is_unknown(&cell.symbol(symbol).name) {
                 continue;
             }
-            self.start_streams(&format!("{}.{}", population.name, name.text));
+            self.start_streams(&stream(population, cell, &name.text));
             let Some(value) = self.input_value(&mut draft.scope, name, value) else { break };
             draft.demand_of(std::mem::take(&mut self.demands), place.population);
             found.push(Led { definition, population: place.population, cells: place.cells, symbol, at: None, value });
@@ -266,7 +272,39 @@ impl<'a> Lowerer<'a> {
         found
     }
 
+    /// Does an argument differ from cell to cell? `seen` are the functions that have been looked into.
+    fn differs_by_cell(
+        &self,
+        (file, in_function): (usize, bool),
+        e: &ast::Expr,
+        seen: &mut HashSet<(usize, usize)>,
+    ) -> bool {
+        let here = (file, in_function);
+        match &e.kind {
+            ast::ExprKind::Number { .. } | ast::ExprKind::Bool(_) | ast::ExprKind::Str(_) | ast::ExprKind::At(..) => {
+                false
+            }
+            // In a function it is a name like others.
+            ast::ExprKind::Path(path) => !in_function && matches!(&path[..], [n] if n.text == "index"),
+            ast::ExprKind::Unary(_, a) => self.differs_by_cell(here, a, seen),
+            ast::ExprKind::Binary(_, a, b) => [a, b].into_iter().any(|e| self.differs_by_cell(here, e, seen)),
+            ast::ExprKind::If(c, a, b) => [c, a, b].into_iter().any(|e| self.differs_by_cell(here, e, seen)),
+            ast::ExprKind::Call(name, args) => {
+                if args.iter().any(|a| self.differs_by_cell(here, &a.value, seen)) {
+                    return true;
+                }
+                let Some(item) = self.item(file, &name.text) else {
+                    return builtins::function(&name.text)
+                        .is_some_and(|f| matches!(f.kind, FunctionKind::Draw(_) | FunctionKind::File));
+                };
+                let ItemKind::Function(function) = item.kind else { return false };
+                seen.insert((item.file, item.index)) && self.differs_by_cell((item.file, true), &function.body, seen)
+            }
+        }
+    }
+
     fn input_value(&mut self, scope: &mut Scope<'a>, name: &Name, value: &'a ast::Expr) -> Option<Expr> {
+        let before = self.demands.len();
         scope.kind = ScopeKind::Input;
         let x = self.expr(scope, "", value);
         scope.kind = ScopeKind::Network;
@@ -285,7 +323,13 @@ impl<'a> Lowerer<'a> {
                     *arg = read;
                 }
             }
-            // Once more: what was demanded of the numbers in the file is demanded of the parameters that they are.
+            // What was demanded of the numbers in the file is demanded of the parameters that they are.
+            let of_function = format!("` of `{}", info.name);
+            let mut at = 0;
+            self.demands.retain(|demand| {
+                at += 1;
+                at <= before || !demand.what.ends_with(&of_function)
+            });
             self.demand_arguments(info.name, info.params, args);
         }
         Some(x)
@@ -321,6 +365,12 @@ impl<'a> Lowerer<'a> {
     }
 }
 
+/// The name of the random numbers of an input. What a line of the network sets by the same name has numbers of its own.
+fn stream(population: &Population, cell: &Cell, input: &str) -> String {
+    let own = if cell.find(input).is_some() { "'input" } else { "" };
+    format!("{}.{input}{own}", population.name)
+}
+
 /// What an input drives that leads to a population, or to something of its cells.
 fn port(cell: &Cell, rest: &str) -> Option<SymbolId> {
     match (rest, &cell.compartments[..]) {
@@ -344,20 +394,4 @@ fn held(cell: &Cell, rest: &str) -> Option<SymbolId> {
     };
     let state = |id: &SymbolId| matches!(cell.symbol(*id).kind, SymbolKind::State { .. });
     compartment.map(|c| c.v).or_else(|| cell.find(rest).filter(state))
-}
-
-/// Does an expression differ from cell to cell?
-fn per_cell(e: &ast::Expr) -> bool {
-    match &e.kind {
-        ast::ExprKind::Number { .. } | ast::ExprKind::Bool(_) | ast::ExprKind::Str(_) | ast::ExprKind::At(..) => false,
-        ast::ExprKind::Path(path) => matches!(&path[..], [n] if n.text == "index"),
-        ast::ExprKind::Unary(_, a) => per_cell(a),
-        ast::ExprKind::Binary(_, a, b) => per_cell(a) || per_cell(b),
-        ast::ExprKind::If(c, a, b) => per_cell(c) || per_cell(a) || per_cell(b),
-        ast::ExprKind::Call(name, args) => {
-            let draws = builtins::function(&name.text)
-                .is_some_and(|f| matches!(f.kind, FunctionKind::Draw(_) | FunctionKind::File));
-            draws || args.iter().any(|a| per_cell(&a.value))
-        }
-    }
 }

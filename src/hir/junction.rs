@@ -10,14 +10,14 @@ use super::keys::Block;
 use super::lower::{Definition, Lowerer};
 use super::network::NetworkDraft;
 use super::place::{FlatPath, flatten};
-use super::projection::{reads, voltage};
+use super::projection::{free_name, reads, voltage};
 use super::scope::{Entry, Role, Scope, ScopeKind};
-use super::{Cell, Connection, ConnectionRule, End, Expr, ExprKind, Ty};
+use super::{Cell, Connection, ConnectionRule, End, Expr, ExprKind, SymbolId, Ty};
 use crate::connect::{Absent, RULES};
 use crate::source::Span;
 use crate::syntax::ast::{self, ConnectKey};
 use crate::units::Dim;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// A junction model whose parameters are known to a network.
 pub(super) struct Joined<'a> {
@@ -70,9 +70,8 @@ impl<'a> Lowerer<'a> {
         let item = self.find_item(0, via, Kind::Junction)?;
         let ItemKind::Junction(model) = item.kind else { return None };
         let called = &alias.as_ref().unwrap_or(via).text;
-        joined.push(called.clone());
-        let count = joined.iter().filter(|n| *n == called).count();
-        let name = if count == 1 { called.clone() } else { format!("{called}_{count}") };
+        let name = free_name(called.clone(), |name| joined.iter().any(|known| known == name));
+        joined.push(name.clone());
         self.check_junction_args(model, via, args);
         self.note_arguments(
             args.iter().map(|a| &a.0),
@@ -84,18 +83,39 @@ impl<'a> Lowerer<'a> {
             self.add_param(&mut own, p, "");
         }
         self.resolve_all(&mut own);
+        let mut known: HashMap<SymbolId, SymbolId> = HashMap::new();
+        let mut defaults = Vec::new();
         for p in &model.params {
-            let default = own.get(&p.name.text).map(|id| own.entry(id).clone())?;
+            let here = own.get(&p.name.text)?;
+            let default = own.entry(here).clone();
             let full = format!("{name}.{}", p.name.text);
             let dim = default.ty?.dim();
             let entry = match args.iter().find(|a| a.0.text == p.name.text) {
                 Some((_, value)) => {
                     Entry::pending(full, value.span, Role::Param, value, "").want(dim, "this parameter")
                 }
-                None => Entry::ready(full, p.name.span, Role::Param, default.ty, default.value),
+                None => Entry::made(full, p.name.span, Role::Param, default.value.clone()?, Vec::new()),
             };
+            let follows = entry.source.is_none();
             let entry = Entry { unit: default.unit, written: false, used: true, ..entry };
-            scope.add(entry.docs(&p.docs)).ok();
+            let Ok(there) = scope.add(entry.docs(&p.docs)) else { continue };
+            known.insert(here, there);
+            if follows {
+                defaults.push(there);
+            }
+        }
+        // Defaults that name each other name those of this junction, which arguments may stand for.
+        for id in defaults {
+            let entry = scope.entry_mut(id);
+            let Some(value) = &entry.value else { continue };
+            let param = |kind: &ExprKind| match kind {
+                ExprKind::NetworkParam(own) => known.get(own).copied(),
+                _ => None,
+            };
+            let mut made_of = Vec::new();
+            value.visit(&mut |e| made_of.extend(param(&e.kind)));
+            let value = value.map_leaf_kinds(&|kind| param(kind).map(ExprKind::NetworkParam));
+            (entry.value, entry.made_of) = (Some(value), made_of);
         }
         Some(Joined { name, own: called.clone(), model, file: item.file })
     }

@@ -275,16 +275,15 @@ impl<'a> Lowerer<'a> {
             Some((value, at, span)) => self.q10(scope, value, at, span).map(Some),
             None => Some(None),
         };
-        for r in &reactions {
-            let read = scope.entry(r.rate).value.as_ref().and_then(|e| state_in(scope, e, &states, 0));
-            if let Some((state, place)) = read {
-                let name = scope.entry(state).name.clone();
-                self.error(KineticsError::ReadsAState { name: &name, place });
-                for &id in &states {
-                    scope.entry_mut(id).rate = Some(Expr::number(0.0, Dim::RATE, span));
-                }
-                return;
+        let rates = reactions.iter().filter_map(|r| scope.entry(r.rate).value.as_ref());
+        let mut factors = rates.chain(factor.iter().flatten());
+        if let Some((state, place)) = factors.find_map(|e| state_in(scope, e, &states, 0)) {
+            let name = scope.entry(state).name.clone();
+            self.error(KineticsError::ReadsAState { name: &name, place });
+            for &id in &states {
+                scope.entry_mut(id).rate = Some(Expr::number(0.0, Dim::RATE, span));
             }
+            return;
         }
         let Some(factor) = factor else { return };
         if reactions.iter().any(|r| scope.entry(r.rate).ty.is_none()) {

@@ -247,9 +247,11 @@ pub(super) fn changing(symbols: &[Symbol], value: &Expr, depth: usize) -> Option
             ExprKind::Time => Some(("t".to_string(), e.span)),
             ExprKind::Xi(_) => Some(("xi()".to_string(), e.span)),
             ExprKind::Symbol(id) => symbols.get(id.0 as usize).and_then(|s| match &s.kind {
-                SymbolKind::State { .. } | SymbolKind::Voltage | SymbolKind::Pool => Some((s.name.clone(), e.span)),
+                SymbolKind::State { .. } | SymbolKind::Voltage | SymbolKind::Pool | SymbolKind::Port(_) => {
+                    Some((s.name.clone(), e.span))
+                }
                 SymbolKind::Let(inner) => changing(symbols, inner, depth + 1).map(|(what, _)| (what, e.span)),
-                SymbolKind::Param(_) | SymbolKind::Port(_) => None,
+                SymbolKind::Param(_) => None,
             }),
             _ => None,
         };

@@ -78,6 +78,7 @@ impl<'a> Lowerer<'a> {
             ScopeKind::Constant
             | ScopeKind::Function
             | ScopeKind::Drawing
+            | ScopeKind::Body
             | ScopeKind::Channel
             | ScopeKind::Cell
             | ScopeKind::Spiking => ExprKind::Symbol(id),
@@ -176,6 +177,9 @@ impl<'a> Lowerer<'a> {
         entry.status = Status::Busy;
         let place = (entry.name.clone(), entry.span);
         self.resolving.push(place);
+        for other in scope.entry(id).made_of.clone() {
+            self.resolve(scope, other, user);
+        }
         self.lower_source(scope, id);
         self.resolving.pop();
         let entry = scope.entry_mut(id);
@@ -196,6 +200,7 @@ impl<'a> Lowerer<'a> {
             ScopeKind::Constant
             | ScopeKind::Function
             | ScopeKind::Drawing
+            | ScopeKind::Body
             | ScopeKind::Network
             | ScopeKind::PerCell
             | ScopeKind::PerEdge(_)
@@ -261,7 +266,7 @@ fn needed(scope: &Scope<'_>, id: SymbolId) -> Vec<SymbolId> {
         names_in(source, &mut names);
         let mut found: Vec<SymbolId> = names
             .into_iter()
-            .filter_map(|name| outwards(prefix).find_map(|p| scope.get(&format!("{p}{name}"))))
+            .filter_map(|name| scope.lookup(prefix, name))
             .filter(|id| scope.entry(*id).status == Status::New)
             .collect();
         found.sort_by_key(|id| id.0);
@@ -292,7 +297,7 @@ fn is_steady_state(scope: &Scope<'_>, e: &ast::Expr) -> bool {
 
 /// What has a fixed meaning where an expression stands.
 fn special(kind: ScopeKind, name: &str, in_function: bool, span: Span) -> Option<Expr> {
-    use ScopeKind::{Cell, Channel, Constant, Drawing, Function, Input, Network, PerCell, PerEdge, Spiking};
+    use ScopeKind::{Body, Cell, Channel, Constant, Drawing, Function, Input, Network, PerCell, PerEdge, Spiking};
     let (value, dim) = match name {
         "pi" => (ExprKind::Number(std::f64::consts::PI), Dim::ONE),
         "celsius" if kind != Constant => (ExprKind::Celsius, Dim::TEMPERATURE),
@@ -301,7 +306,7 @@ fn special(kind: ScopeKind, name: &str, in_function: bool, span: Span) -> Option
         "index" if matches!(kind, PerCell | PerEdge(_) | Input) => (ExprKind::Index, Dim::ONE),
         "distance" => match kind {
             PerEdge(dim) => (ExprKind::Distance, dim),
-            Constant | Drawing | Function | Channel | Cell | Spiking | Network | PerCell | Input => return None,
+            Constant | Body | Drawing | Function | Channel | Cell | Spiking | Network | PerCell | Input => return None,
         },
         _ => return None,
     };
@@ -449,7 +454,7 @@ fn where_it_stands(kind: ScopeKind, channel: &str, name: &str, env: Option<&Env>
         return Some(sees.into());
     }
     let block = match kind {
-        ScopeKind::Constant | ScopeKind::Function | ScopeKind::Drawing => {
+        ScopeKind::Constant | ScopeKind::Function | ScopeKind::Drawing | ScopeKind::Body => {
             return Some("only numbers, functions and constants can stand here".into());
         }
         ScopeKind::Channel => channel,

@@ -11,7 +11,7 @@ use super::keys::Block;
 use super::lower::{Lowerer, finish};
 use super::place::{Wanted, flatten};
 use super::projection::Instance;
-use super::scope::{Scope, ScopeKind};
+use super::scope::{Entry, Scope, ScopeKind};
 use super::{
     Clamp, Connection, Demand, Domain, Drive, Expr, ExprKind, Input, Network, Population, Probe, Projection, Setting,
     SymbolId, Whose,
@@ -188,11 +188,12 @@ impl<'a> Lowerer<'a> {
         let known: Vec<Expr> = sizes.iter().filter_map(|size| self.size(&mut draft.scope, size)).collect();
         draft.whole &= known.len() == sizes.len();
         let spacing = self.spacing(draft, name, keys);
-        let offset = ["x", "y", "z"].map(|axis| self.offset(draft, name, keys, axis));
-        if let Some(item) = item
-            && let ItemKind::Cell(c) = item.kind
-        {
-            let cell = self.cell(item, c);
+        let cell = match item.map(|item| (item, item.kind)) {
+            Some((item, ItemKind::Cell(c))) => Some(self.cell(item, c)),
+            Some(_) | None => None,
+        };
+        let offset = ["x", "y", "z"].map(|axis| self.offset(draft, (name, cell), keys, axis));
+        if let Some(cell) = cell {
             draft.populations.push(Population {
                 name: name.text.clone(),
                 cell,
@@ -249,12 +250,15 @@ impl<'a> Lowerer<'a> {
     fn offset(
         &mut self,
         draft: &mut NetworkDraft<'a>,
-        name: &Name,
+        (name, cell): (&Name, Option<usize>),
         keys: &'a [ConnectKey],
         axis: &str,
     ) -> Option<Expr> {
         let key = keys.iter().find(|key| key.name.text == axis)?;
-        let target = format!("{}.{axis}", name.text);
+        // What is called so in the cell has random numbers of its own.
+        let has = |cell: usize| self.lowered_cell(cell).item.find(axis).is_some();
+        let own = if cell.is_some_and(has) { "'place" } else { "" };
+        let target = format!("{}.{axis}{own}", name.text);
         let x = self.per_cell(&mut draft.scope, &target, &key.value, Dim::LENGTH, "a place in space");
         let demands = std::mem::take(&mut self.demands);
         draft.demand_of(demands, draft.populations.len());
@@ -267,6 +271,7 @@ impl<'a> Lowerer<'a> {
     fn what_happens(&mut self, draft: &mut NetworkDraft<'a>, n: &'a ast::Network, junctions: Vec<Option<Joined<'a>>>) {
         let mut junctions = junctions.into_iter();
         for member in &n.members {
+            self.of_no_cell(draft, member);
             match member {
                 NetworkMember::Param(_)
                 | NetworkMember::Population { .. }
@@ -297,6 +302,22 @@ impl<'a> Lowerer<'a> {
                     draft.connections.extend(connection);
                 }
             }
+        }
+    }
+
+    /// Sees to it that no parameter of an input or a junction has the full name of something of a cell.
+    fn of_no_cell(&mut self, draft: &NetworkDraft<'a>, member: &'a NetworkMember) {
+        let name = match member {
+            NetworkMember::Input { name, .. } => name,
+            NetworkMember::Connect { directed: false, via, .. } => via.alias.as_ref().unwrap_or(&via.model),
+            _ => return,
+        };
+        let Some(population) = draft.populations.iter().find(|p| p.name == name.text) else { return };
+        let cell = &self.lowered_cell(population.cell).item;
+        let below = format!("{}.", name.text);
+        let of_cell = |entry: &Entry<'_>| entry.name.strip_prefix(&below).is_some_and(|rest| cell.find(rest).is_some());
+        if draft.scope.entries.iter().any(of_cell) {
+            self.duplicate(name, population.span);
         }
     }
 

@@ -181,8 +181,8 @@ impl<'a> Lowerer<'a> {
                 let joins = Joins { rule: &rule, ends: [from, place.population] };
                 let weight = self.weight(draft, &name, (synapse.item.weight, via), keys, Some(joins), span);
                 let delay = self.delay(draft, &name, keys, (joins, Domain::StepOrNone), span);
-                draft.demand_of_edges(std::mem::take(&mut self.demands));
                 let dendritic = self.dendritic(draft, &name, keys);
+                draft.demand_of_edges(std::mem::take(&mut self.demands));
                 let (weight, delay, dendritic) = (weight?, delay?, dendritic?);
                 if max_pool > 1 && differs(&delay) {
                     self.error(SynapseError::PooledDelays { span: delay.span });
@@ -910,7 +910,7 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         self.demand(format!("weight` of `{name}"), x.clone(), Domain::Finite, FINITE);
-        if dim == Dim::CONDUCTANCE && !via.modulating {
+        if [Dim::CONDUCTANCE, Dim::CONDUCTANCE_DENSITY].contains(&dim) && !via.modulating {
             self.demand(format!("weight` of `{name}"), x.clone(), Domain::NotNegative, NO_INHIBITION);
         }
         Some(x)

@@ -410,7 +410,8 @@ impl<'a> Lowerer<'a> {
         if let Some(quantity) = self.of_edges(recorder, flat) {
             return self.record_edges(recorder, flat, quantity, sampling);
         }
-        if let Some(probe) = recorder.probes.iter().position(|probe| flat.names[0].text == probe.name) {
+        let is_named = |probe: &Probe| flat.names.first().is_some_and(|name| name.text == probe.name);
+        if let Some(probe) = recorder.probes.iter().position(is_named) {
             return self.record_potential(recorder, flat, probe, sampling);
         }
         if let Some(meant) = self.of_other_edges(recorder, flat) {
@@ -485,7 +486,7 @@ impl<'a> Lowerer<'a> {
         }
         let name = names.join(".");
         let projection = recorder.projections.iter().position(|p| p.name == name)?;
-        flat.selections.iter().all(|(at, _)| *at > 1).then(|| (projection, last.text.clone()))
+        Some((projection, last.text.clone()))
     }
 
     /// What a path to edges should be that begins with the two populations, and names the synapse in part or not at all.
@@ -535,6 +536,10 @@ impl<'a> Lowerer<'a> {
     ) {
         let span = flat.span;
         let p = &recorder.projections[projection];
+        if !flat.selections.is_empty() {
+            self.error(RunError::SomeEdges { edges: &p.name, span });
+            return;
+        }
         let ends = [p.from, p.to].map(|end| recorder.populations[end].span);
         for (name, means) in flat.names.iter().zip(ends) {
             self.note(name.span, means);

@@ -15,6 +15,8 @@ pub(super) enum ScopeKind {
     Function,
     /// The same where draws may stand: what is called for a value per cell or edge.
     Drawing,
+    /// Function bodies by themselves: who calls them is not known.
+    Body,
     /// A channel.
     Channel,
     /// A cell.
@@ -74,6 +76,8 @@ pub(super) struct Entry<'a> {
     pub used: bool,
     /// Is it written in the file (and not made by the compiler)?
     pub written: bool,
+    /// What a value that the compiler has made is made of.
+    pub made_of: Vec<SymbolId>,
 }
 
 impl<'a> Entry<'a> {
@@ -94,6 +98,7 @@ impl<'a> Entry<'a> {
             scheme: None,
             used: false,
             written: true,
+            made_of: Vec::new(),
         }
     }
 
@@ -114,7 +119,13 @@ impl<'a> Entry<'a> {
             scheme: None,
             used: false,
             written: false,
+            made_of: Vec::new(),
         }
+    }
+
+    /// An entry whose value is made of others, which are lowered first.
+    pub fn made(name: String, span: Span, role: Role, value: Expr, made_of: Vec<SymbolId>) -> Entry<'a> {
+        Entry { status: Status::New, made_of, ..Entry::ready(name, span, role, Some(value.ty), Some(value)) }
     }
 
     /// Demands a dimension.
@@ -180,9 +191,11 @@ impl<'a> Scope<'a> {
         self.names.get(name).map(|&i| SymbolId(i as u32))
     }
 
-    /// The entry that `name` means where names are prefixed by `prefix` (such as `soma.`).
+    /// The entry that `name` means where names are prefixed by `prefix` (such as `soma.`). What a gate follows by, without saying so, hides no name
+    /// that is written further out.
     pub fn lookup(&self, prefix: &str, name: &str) -> Option<SymbolId> {
-        outwards(prefix).find_map(|p| self.get(&format!("{p}{name}")))
+        let found = || outwards(prefix).filter_map(|p| self.get(&format!("{p}{name}")));
+        found().find(|&id| self.entry(id).made_of.is_empty()).or_else(|| found().next())
     }
 
     /// Is `name`, seen from `prefix`, or a name above it poisoned?

@@ -340,6 +340,7 @@ impl<'m> Builder<'m> {
                     }
                 }
                 SymbolKind::State { init, rate, kind, .. } => {
+                    let span = init.span;
                     let default = match init.kind {
                         ExprKind::SteadyState if matches!(s.kind, SymbolKind::State { scheme: Some(_), .. }) => {
                             self.at_rest(population, id)
@@ -354,6 +355,7 @@ impl<'m> Builder<'m> {
                         }
                     };
                     let init = self.settings(population, id, true, default);
+                    let init = self.known_at_first(init, s.ty.dim(), &s.name, span);
                     let currents = match kind {
                         StateKind::Pool => self.currents_in(population, rate),
                         StateKind::Gate | StateKind::Plain => Vec::new(),
@@ -821,6 +823,17 @@ impl<'m> Builder<'m> {
         self.graph.number(f64::NAN, dim)
     }
 
+    /// An initial value, unless it reads what is known from the first step on.
+    fn known_at_first(&mut self, value: NodeId, dim: Dim, name: &str, span: Span) -> NodeId {
+        let reached = self.graph.reachable([value]);
+        let Some(what) = reached.into_iter().find_map(|id| known_later(self.graph.node(id))) else { return value };
+        let message = format!("the initial value of `{name}` reads {what}");
+        let d = Diagnostic::new(Code::BadValue, span, message, "this is known from the first step on");
+        self.diagnostics.push(d.help("give it a number, or what is known before the run"));
+        self.failed = true;
+        self.graph.number(f64::NAN, dim)
+    }
+
     /// White noise. Its random numbers depend on the symbol in which it stands, and on how many stand there before it: what is added
     /// elsewhere does not change them, and each population and each channel of a cell has its own.
     fn white(&mut self, population: Option<usize>, number: u32) -> NodeId {
@@ -1160,5 +1173,18 @@ pub(super) fn classify(graph: &Graph, params: &mut [Param]) {
         if !changed {
             return;
         }
+    }
+}
+
+/// What a node stands for, if that is known from the first step of a run on only.
+fn known_later(node: Node) -> Option<&'static str> {
+    match node {
+        Node::Noise(..) => Some("noise"),
+        Node::Series(..) => Some("a series"),
+        Node::Events(..) => Some("events"),
+        Node::Junction(..) => Some("the current of junctions"),
+        Node::Arrived(..) => Some("what arrives from other cells"),
+        Node::Amount(_) => Some("a modulator"),
+        _ => None,
     }
 }

@@ -334,13 +334,16 @@ impl Unit {
             return Some(Unit::ONE);
         }
         let mut factors = Vec::new();
-        let text = text.replace("_per_", "/");
         let mut sign = 1;
         let mut word = String::new();
         for c in text.chars().chain(['*']) {
             if c == '*' || c == '/' {
-                if !word.is_empty() && word != "1" {
-                    factors.push(parse_power(&word, sign)?);
+                // `S_per_m2` is one word, as `per_ms` is.
+                for (at, part) in word.split("per_").enumerate() {
+                    let part = part.trim_end_matches('_');
+                    if !part.is_empty() && part != "1" {
+                        factors.push(parse_power(part, if at == 0 { sign } else { -sign })?);
+                    }
                 }
                 word.clear();
                 sign = if c == '/' { -1 } else { 1 };

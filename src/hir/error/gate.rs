@@ -17,7 +17,7 @@ pub(in crate::hir) enum GateError<'e> {
     /// It has fractions, and a key that belongs to one of them.
     OutsideFraction { key: &'e Name },
     /// Its fractions are not a whole: weights with their places, and the last as it is written.
-    FractionSum { gate: &'e Name, weights: &'e [(f64, Span)], last: &'e str },
+    FractionSum { gate: (&'e str, Span), weights: &'e [(f64, Span)], last: &'e str },
     /// It follows at once, and has a time constant.
     TimeConstant { tau: &'e Name },
     /// It follows at once, and has an initial value.
@@ -91,10 +91,10 @@ fn incomplete(gate: &Name, given: &[&Let], missing: &[&str], instantaneous: bool
     d
 }
 
-fn fraction_sum(gate: &Name, weights: &[(f64, Span)], last: &str) -> Diagnostic {
+fn fraction_sum((gate, span): (&str, Span), weights: &[(f64, Span)], last: &str) -> Diagnostic {
     let sum: f64 = weights.iter().map(|w| w.0).sum();
-    let message = format!("the fractions of gate `{}` sum to {}, not to 1", gate.text, rounded(sum));
-    let mut d = Diagnostic::new(Code::IncompleteGate, gate.span, message, "");
+    let message = format!("the fractions of gate `{gate}` sum to {}, not to 1", rounded(sum));
+    let mut d = Diagnostic::new(Code::IncompleteGate, span, message, "");
     for (_, span) in weights {
         d = d.see(*span, "");
     }

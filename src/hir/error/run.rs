@@ -57,6 +57,8 @@ pub(in crate::hir) enum RunError<'e> {
     NotOfEdges { edges: &'e str, name: &'e str, known: &'e [&'e str], span: Span },
     /// Edges are named without their synapse, or without its place: what may be meant.
     PathOfEdges { meant: &'e [String], span: Span },
+    /// Some of the synapses of a line are chosen.
+    SomeEdges { edges: &'e str, span: Span },
     /// What a cell sends is looked for in the cell that gets it.
     OfTheSender { quantity: &'e str, sender: &'e str, span: Span },
     /// Spikes are to be recorded of a part of a population.
@@ -206,6 +208,11 @@ impl From<RunError<'_>> for Diagnostic {
                 let listed: Vec<String> = meant.iter().map(|path| format!("`{path}`")).collect();
                 Diagnostic::new(Code::BadTarget, span, message, "not the whole name of a synapse")
                     .help(format!("write {}", listed.join(" or ")))
+            }
+            E::SomeEdges { edges, span } => {
+                let message = format!("all synapses of `{edges}` are recorded, or none");
+                Diagnostic::new(Code::BadTarget, span, message, "brackets choose cells")
+                    .help("leave the brackets out, and choose columns of the result")
             }
             E::OfTheSender { quantity, sender, span } => {
                 let message = format!("`{quantity}` is of the cells before the synapse");

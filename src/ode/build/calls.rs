@@ -15,41 +15,30 @@ const INSTANT: f64 = 1e-9;
 impl Builder<'_> {
     pub(super) fn call(&mut self, builtin: Builtin, args: &[NodeId], dims: &[Dim]) -> NodeId {
         let g = &mut self.graph;
-        let pure = |op| (op, args[0]);
-        let (op, a) = match builtin {
-            Builtin::Exp => pure(UnaryOp::Exp),
-            Builtin::Ln => pure(UnaryOp::Ln),
-            Builtin::Log10 => pure(UnaryOp::Log10),
-            Builtin::Sqrt => pure(UnaryOp::Sqrt),
-            Builtin::Abs => pure(UnaryOp::Abs),
-            Builtin::Sin => pure(UnaryOp::Sin),
-            Builtin::Cos => pure(UnaryOp::Cos),
-            Builtin::Tan => pure(UnaryOp::Tan),
-            Builtin::Sinh => pure(UnaryOp::Sinh),
-            Builtin::Cosh => pure(UnaryOp::Cosh),
-            Builtin::Tanh => pure(UnaryOp::Tanh),
-            Builtin::Floor => pure(UnaryOp::Floor),
-            Builtin::Ceil => pure(UnaryOp::Ceil),
+        if let Some(op) = builtin.operation() {
+            return g.unary(op, args[0]);
+        }
+        match builtin {
             Builtin::Min | Builtin::Max => {
                 let op = if builtin == Builtin::Min { BinaryOp::Min } else { BinaryOp::Max };
-                return args[1..].iter().fold(args[0], |x, &y| g.binary(op, x, y));
+                args[1..].iter().fold(args[0], |x, &y| g.binary(op, x, y))
             }
             Builtin::Clamp => {
                 let low = g.binary(BinaryOp::Max, args[0], args[1]);
-                return g.binary(BinaryOp::Min, low, args[2]);
+                g.binary(BinaryOp::Min, low, args[2])
             }
             Builtin::Heaviside => {
                 let zero = g.number(0.0, dims[0]);
                 let (none, one) = (g.number(0.0, Dim::ONE), g.number(1.0, Dim::ONE));
                 let c = g.binary(BinaryOp::Ge, args[0], zero);
-                return g.select(c, one, none);
+                g.select(c, one, none)
             }
             // With y = (midpoint - v) / scale: rate exp(-y), rate / (1 + exp(y)), rate y / (exp(y) - 1).
             Builtin::ExpRate => {
                 let x = g.binary(BinaryOp::Sub, args[0], args[2]);
                 let x = g.binary(BinaryOp::Div, x, args[3]);
                 let e = g.unary(UnaryOp::Exp, x);
-                return g.binary(BinaryOp::Mul, args[1], e);
+                g.binary(BinaryOp::Mul, args[1], e)
             }
             Builtin::SigmoidRate => {
                 let y = g.binary(BinaryOp::Sub, args[2], args[0]);
@@ -57,19 +46,16 @@ impl Builder<'_> {
                 let e = g.unary(UnaryOp::Exp, y);
                 let one = g.number(1.0, Dim::ONE);
                 let sum = g.binary(BinaryOp::Add, one, e);
-                return g.binary(BinaryOp::Div, args[1], sum);
+                g.binary(BinaryOp::Div, args[1], sum)
             }
             Builtin::ExpLinearRate => {
                 let y = g.binary(BinaryOp::Sub, args[2], args[0]);
                 let y = g.binary(BinaryOp::Div, y, args[3]);
                 let l = g.unary(UnaryOp::Linoid, y);
-                return g.binary(BinaryOp::Mul, args[1], l);
+                g.binary(BinaryOp::Mul, args[1], l)
             }
-            Builtin::Pulse | Builtin::Train | Builtin::Staircase | Builtin::Sine | Builtin::Ramp => {
-                return self.stimulus(builtin, args, dims);
-            }
-        };
-        g.unary(op, a)
+            _ => self.stimulus(builtin, args, dims),
+        }
     }
 
     fn stimulus(&mut self, builtin: Builtin, args: &[NodeId], dims: &[Dim]) -> NodeId {

@@ -3,7 +3,7 @@
 //! In come the clamps of a network and the words `steady_state`; out go what holds a state, the current that it takes, and initial values.
 //! Never true here: a clamped state moves by its own equation.
 
-use super::Builder;
+use super::{Builder, known_later};
 use crate::diag::{Code, Diagnostic};
 use crate::hir::{Expr, StateKind, Symbol, SymbolId};
 use crate::ode::{Clamp, Node, NodeId, State, StateId, depends, derivative};
@@ -25,7 +25,7 @@ impl Builder<'_> {
             let value = self.hide_draws(population, value, &clamp.name, clamp.span);
             let cells = clamp.cells.as_ref().map(|cells| self.is_one_of(cells));
             // It begins where it is held, as far as that is known before the first step.
-            let later = |node: NodeId| matches!(self.graph.node(node), Node::Series(..) | Node::Noise(..));
+            let later = |node: NodeId| known_later(self.graph.node(node)).is_some();
             if !self.graph.reachable([value]).into_iter().any(later) {
                 let init = self.states[state.0 as usize].init;
                 self.states[state.0 as usize].init = cells.map_or(value, |cells| self.graph.select(cells, value, init));
@@ -143,8 +143,7 @@ impl Builder<'_> {
         let silent = |node: Node| matches!(node, Node::White(_)).then_some(quiet);
         let rate = self.graph.replace(rate, &silent, &mut HashMap::default());
         let slope = derivative(&mut self.graph, rate, state);
-        let later =
-            |node: NodeId| matches!(self.graph.node(node), Node::Junction(..) | Node::Series(..) | Node::Noise(..));
+        let later = |node: NodeId| known_later(self.graph.node(node)).is_some();
         let why = match slope {
             None => "its derivative does not depend on it",
             Some(slope) if depends(&self.graph, slope, state) => "its derivative is not linear in it",
