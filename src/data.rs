@@ -186,7 +186,7 @@ pub fn series(file: &DataFile, [first, last]: [f64; 2]) -> Result<Series, Diagno
         series.samples = array.iter().copied().collect::<Vec<_>>().chunks(2).map(|c| (c[0], c[1])).collect();
     } else {
         let text = text(file)?;
-        series.samples = rows(file, &text)?
+        series.samples = rows(file, &text, None)?
             .into_iter()
             .map(|(line, row)| match row[..] {
                 [t, x] => Ok((t, x)),
@@ -350,11 +350,16 @@ pub(crate) fn text(file: &DataFile) -> Result<String, Diagnostic> {
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
-/// The numbers of a .csv file by line; a first line that is not numbers is a heading, `#` begins a comment.
-fn rows(file: &DataFile, text: &str) -> Result<Vec<(usize, Vec<f64>)>, Diagnostic> {
+/// The numbers of a .csv file by line; a first line that is not numbers is a heading, `#` begins a comment. Where one column is wanted, what others
+/// have that is no number is NaN.
+fn rows(file: &DataFile, text: &str, wanted: Option<usize>) -> Result<Vec<(usize, Vec<f64>)>, Diagnostic> {
     let mut out = Vec::new();
     for (at, (i, line)) in lines(text).enumerate() {
-        let row: Result<Vec<f64>, _> = cells(line).map(str::parse).collect();
+        let number = |(column, cell): (usize, &str)| match cell.parse() {
+            Err(_) if wanted.is_some_and(|wanted| wanted != column) => Ok(f64::NAN),
+            number => number,
+        };
+        let row: Result<Vec<f64>, _> = cells(line).enumerate().map(number).collect();
         match row {
             _ if at == 0 && is_heading(line) => {}
             Ok(row) => out.push((i, row)),
@@ -416,7 +421,7 @@ fn column(file: &DataFile, text: &str) -> Result<Vec<f64>, Diagnostic> {
             }
         }
     };
-    rows(file, text)?
+    rows(file, text, columns.map(|_| at))?
         .into_iter()
         .map(|(line, row)| match (row.get(at), file.column.is_some() || row.len() == 1) {
             (Some(_), true) if columns.is_some_and(|columns| row.len() > columns) => {

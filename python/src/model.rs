@@ -186,7 +186,7 @@ impl Model {
         let compiled = driver::compile(&self.checked, &options, &mut |_, _, _| {}).map_err(wrong)?;
         let mut warnings = compiled.warnings.clone();
         let draft = Draft::new(compiled).map_err(wrong)?;
-        let (cells, records) = draft.memory(machine.precision);
+        let (cells, records) = draft.memory(machine.precision, machine.engine.backend());
         let needed = if recorded { cells + records } else { cells };
         if let Some(most) = memory::most().filter(|&most| needed > most) {
             let (needed, most) = (memory::told(needed), memory::told(most));
@@ -282,8 +282,14 @@ impl Model {
             let mut settings = self.settings();
             let plain = self.flat(&settings)?;
             let mut arrays: Vec<(String, Vec<usize>)> = Vec::new();
+            let mut given: Vec<(String, String)> = Vec::new();
             for (name, value) in pairs {
                 let full = ode::full_name(&plain, &name).map_err(|d| self.wrong(&[d]))?.to_string();
+                if let Some((other, _)) = given.iter().find(|(_, known)| *known == full) {
+                    let message = format!("`{other}` and `{name}` are one parameter, `{full}`; give it once");
+                    return Err(error::exception("SettingError", (message,)));
+                }
+                given.push((name.clone(), full.clone()));
                 let param = plain.params.iter().find(|p| p.name == full).map(|p| &p.unit);
                 let unit = param.or_else(|| plain.states.iter().find(|s| s.name == full).map(|s| &s.unit));
                 let unit = unit.ok_or_else(|| usage(format!("`{full}` has no unit")))?;

@@ -46,6 +46,14 @@ def test_values_that_belong_together_and_seeds(squid):
     assert many["v"][:, 0].tolist() == [[-65.0, -60.0], [-70.0, -50.0]]
 
 
+def test_a_parameter_has_one_value_at_a_time(squid):
+    model = neuroc.load(squid)
+    for use in (model.set, model.sweep):
+        with pytest.raises(neuroc.SettingError, match="`Na.gbar` and `soma.Na.gbar` are one parameter, `squid.soma.Na.gbar`; give it once"):
+            use({"Na.gbar": [90.0], "soma.Na.gbar": [120.0]})
+    assert model.settings == []
+
+
 def test_other_shapes_of_sweeps(squid):
     pytest.importorskip("matplotlib").use("Agg")
     model = neuroc.load(squid)

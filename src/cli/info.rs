@@ -73,7 +73,7 @@ fn told(checked: &Checked, options: &CompileOptions) -> Result<String, Vec<Diagn
     }
     let Grid { dt, steps } = extent.grid;
     let duration = simulate::moment(steps, dt);
-    let (cells, records) = draft.memory(PrecisionName::F64.into());
+    let (cells, records) = draft.memory(PrecisionName::F64.into(), Backend::Native);
     let [cells, records] = [cells, records].map(memory::told);
     let _ = writeln!(
         out,

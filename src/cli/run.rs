@@ -142,6 +142,7 @@ fn prepared(
         return Err(Exit::of(&checked.diagnostics));
     }
     let options = settings.options(opt, engine.precision(), engine.engine.backend())?;
+    let backend = options.backend;
     let mut options = CompileOptions { keep_all: more.keep_all, seed: options.seed.or(more.seed), ..options };
     let sample = more.sample.map(|number| sampled(&checked, &options, number)).transpose()?;
     options.per_cell.extend(sample.iter().map(Sample::first));
@@ -160,7 +161,7 @@ fn prepared(
     })?;
     let precision = engine.precision().into();
     // What is recorded goes to files while the run goes on.
-    fits((draft.memory(precision).0, 0.0), more.memory)?;
+    fits((draft.memory(precision, backend).0, 0.0), more.memory)?;
     let experiment = draft.experiment().map_err(fail)?;
     if !quiet {
         report(&checked.sources, &experiment.warnings);
@@ -462,11 +463,12 @@ fn all_writable(args: &Args, output: Option<&Path>, picture: Option<&Path>) -> R
     if let Some(path) = output {
         results::check_destination(path).map_err(misused)?;
     }
-    if let (Some(path), Some(output)) = (&args.save, output)
-        && path == output
-    {
-        return Err(misused(format!("results and checkpoint cannot both be written to `{}`", path.display())));
-    }
+    super::apart(&[
+        ("results", output),
+        ("checkpoint", args.save.as_deref()),
+        ("picture", picture),
+        ("page", args.report.as_deref()),
+    ])?;
     if let Some(path) = &args.save {
         writable(path)?;
     }

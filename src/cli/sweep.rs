@@ -338,7 +338,7 @@ fn look_at_all(sweep: &Sweep<'_>, quiet: bool) -> Result<Draft, Exit> {
 
 /// As many runs at once as there are threads, and as the memory allows.
 fn crew(draft: &Draft, args: &Args, runs: usize, precision: crate::codegen::plan::Precision) -> Result<Crew, Exit> {
-    let (cells, records) = draft.memory(precision);
+    let (cells, records) = draft.memory(precision, Backend::Native);
     // What a run has recorded, and what waits to be written.
     let each = cells + 3.0 * records;
     let most = memory::most().unwrap_or(f64::INFINITY).min(args.memory.unwrap_or(f64::INFINITY));

@@ -215,7 +215,11 @@ pub fn expected_directed(rule: &Rule, source: &Shape, target: &Shape) -> f64 {
         Rule::FixedInDegree { n } => n as f64 * targets,
         Rule::FixedOutDegree { n } => n as f64 * sources,
         Rule::FixedTotalNumber { n } => n as f64,
-        Rule::Distance { p_max, .. } => p_max * sources * targets,
+        // As above, with what is known of each dimension.
+        Rule::Distance { p_max, sigma } => {
+            let near = |size: i64| (std::f64::consts::PI.sqrt() * sigma + 1.0).min(size as f64);
+            p_max * targets * source.padded().map(near).iter().product::<f64>()
+        }
         Rule::Convolution { kernel, pool, .. } => {
             let channels = source.sizes.get(2).map_or(1.0, |&channels| channels as f64);
             targets * channels * (kernel as f64 * pool as f64).powi(2)

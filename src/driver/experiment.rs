@@ -10,6 +10,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::engine::{self, Engine, EngineError, Recording, Setup};
 use crate::hir::Method;
 use crate::ode;
+use crate::passes::Backend;
 use crate::results::{Checkpoint, Contents, RunResult};
 use crate::simulate::{self, Extent, Outcome, Records, Run, RunError, RunOptions, Sink, Start, Stepping, Watcher};
 use crate::source::SourceMap;
@@ -33,13 +34,14 @@ impl Draft {
     }
 
     /// How many bytes a run takes, about: for the cells, and for what is recorded.
-    pub fn memory(&self, precision: Precision) -> (f64, f64) {
+    pub fn memory(&self, precision: Precision, backend: Backend) -> (f64, f64) {
         let real = match precision {
             Precision::F64 => 8,
             // Of bf16 only what steps merely read.
             Precision::F32 | Precision::Bf16 => 4,
         };
-        simulate::memory(&self.compiled.ode, self.compiled.program.program(), &self.extent, real)
+        let device = backend == Backend::Xla;
+        simulate::memory(&self.compiled.ode, self.compiled.program.program(), &self.extent, real, device)
     }
 
     /// Reads files, draws edges and computes parameters.

@@ -13,7 +13,7 @@ use super::ways::{unchanged, ways};
 use crate::engine::{Engine, EngineError, UnderWay};
 use crate::ode::{Kind, Model, STRETCH};
 use crate::results::{Checkpoint, Sent, Way};
-use crate::step::{FieldId, FieldKind, Function, Program, Role};
+use crate::step::{Field, FieldId, FieldKind, Function, Program, Role};
 use serde_json::{Map, Value};
 
 /// Where a run begins.
@@ -74,10 +74,16 @@ impl Start {
         if let Some(&field) = fields.first() {
             return Err(format!("it is of another model: it has no state `{}`", program.field(field).name));
         }
-        if start.step != checkpoint.step && !checkpoint.events.is_empty() {
-            return Err(
-                "events are on their way in it, for so many steps: go on with the `dt` it was saved with".into()
-            );
+        if start.step != checkpoint.step {
+            let counted = if checkpoint.events.iter().any(|sent| !sent.ago.is_empty()) {
+                Some("events are on their way in it")
+            } else {
+                let seen = |field: &Field| field.kind == FieldKind::State && field.name.ends_with("'seen");
+                program.fields.iter().any(seen).then_some("its synapses remember when they were last reached")
+            };
+            if let Some(counted) = counted {
+                return Err(format!("{counted}, in steps: go on with the `dt` it was saved with"));
+            }
         }
         unchanged(checkpoint, model, program, now)?;
         let (clocks, mut fields): (Vec<_>, Vec<_>) =

@@ -11,8 +11,9 @@ use crate::ode::{self, Model};
 use crate::step::{Field, FieldKind, Program, Value};
 use std::ops::Range;
 
-/// How many bytes a run takes, about: what the engine keeps for the cells in numbers of `real` bytes, and what is recorded.
-pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize) -> (f64, f64) {
+/// How many bytes a run takes, about: what the engine keeps for the cells in numbers of `real` bytes, and what is recorded. A `device` has a sum for
+/// every step that something is on its way.
+pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize, device: bool) -> (f64, f64) {
     let kept = |field: &Field| match field.kind {
         FieldKind::State | FieldKind::Const | FieldKind::Output | FieldKind::Data => {
             // What edges have is counted with them.
@@ -38,9 +39,10 @@ pub fn memory(model: &Model, program: &Program, extent: &Extent, real: usize) ->
             Some(plasticity) => 32.0 + 2.0 * real as f64 * (plasticity.states.len() + 1) as f64,
         };
         let edges = edges::expected_events(model, extent, p);
-        // Where the edges of each delay stand in the row of a sender; sums of what is on its way, where those of each step have a place.
+        // Where the edges of each delay stand in the row of a sender; sums of what arrives.
         let runs = 12.0 * edges.min(extent.cells[p.from] as f64 * steps);
-        let sums = if p.arrives as usize == at { extent.cells[p.to] as f64 * steps * real as f64 } else { 0.0 };
+        let rows = if device { steps } else { 1.0 };
+        let sums = if p.arrives as usize == at { extent.cells[p.to] as f64 * rows * real as f64 } else { 0.0 };
         edges * each + runs + sums
     });
     let connected: f64 = connections.chain(projections).sum();

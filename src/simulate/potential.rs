@@ -9,6 +9,7 @@ use crate::diag::{Code, Diagnostic};
 use crate::morphology::space;
 use crate::ode::{self, Model, NodeId, Probe};
 use crate::step::{FieldId, Program, Source, Value};
+use std::cell::RefCell;
 use std::ops::Range;
 
 /// Compartments that a probe hears.
@@ -68,13 +69,16 @@ pub(super) fn heard(
         let spacing = heard.spacing.map(number).transpose()?.unwrap_or(0.0);
         let mut places: Vec<[f64; 3]> =
             (0..cells).map(|cell| on_grid(&extent.grids[population], spacing, cell)).collect();
+        let unread = RefCell::new(None);
         let read = |of: Option<usize>, file: u32| {
             let cells = extent.cells[of.unwrap_or(population)];
-            data::per_cell(&model.data[file as usize], cells, model.seed).ok()
+            let values = data::per_cell(&model.data[file as usize], cells, model.seed);
+            values.map_err(|d| unread.borrow_mut().get_or_insert(d).clone()).ok()
         };
         for (axis, offset) in heard.offset.iter().enumerate() {
             let Some(offset) = *offset else { continue };
-            let values = ode::cells::values(model, offset, Some(population), cells, &read).ok_or_else(lost)?;
+            let values = ode::cells::values(model, offset, Some(population), cells, &read);
+            let values = values.ok_or_else(|| unread.take().unwrap_or_else(lost))?;
             places.iter_mut().zip(values).for_each(|(place, value)| place[axis] += value);
         }
         let mut weights = Vec::with_capacity(cells * tree.len() * probe.contacts.len());

@@ -265,6 +265,35 @@ fn the_simplex_tells_what_cannot_run() {
 }
 
 #[test]
+fn a_search_in_a_plain_says_so() {
+    // No current in the bounds makes it spike, so that no run differs from another.
+    let here = folder(&[(
+        "m.neuro",
+        "use std.cells.lif.{LifCond}
+        network main { param i = 1 pA; population c: LifCond[4]; input s: i -> c }
+        run { duration = 50 ms; dt = 0.1 ms; record spikes of c }
+        fit { free i = 1 .. 2 pA; iterations = 5; target rate(c) = 50 Hz }",
+    )]);
+    let flat = "all runs had the same loss, so that nothing said where to go";
+    let args = ["fit", "m.neuro", "--engine", "interp", "--json"];
+    let done = neuroc(&here, &args);
+    assert!(
+        done.code == 0 && done.err.contains(flat) && done.out.contains("\"flat\":true"),
+        "{}{}",
+        done.out,
+        done.err
+    );
+    assert!(!neuroc(&here, &[&args[..], &["--quiet"]].concat()).err.contains(flat));
+    let done = neuroc(&here, &[&args[..], &["--free", "i=100..900pA"]].concat());
+    assert!(
+        done.code == 0 && !done.err.contains(flat) && done.out.contains("\"flat\":false"),
+        "{}{}",
+        done.out,
+        done.err
+    );
+}
+
+#[test]
 fn a_rate_below_zero_is_named() {
     let here = folder(&[(
         "m.neuro",
@@ -1006,4 +1035,390 @@ fn xla_goes_on_where_no_spike_is_on_its_way() {
     assert_eq!(read("x.npz").spikes, read("n.npz").spikes);
     let done = ran(&["--engine", "xla", "--precision", "f64", "--load", "late.npz", "-o", "y.npz"]);
     assert!(done.code == 1 && done.err.contains("on their way"), "{}", done.err);
+}
+
+/// Numbers that a file gives one by one belong to cells, whichever of their compartments an edge is drawn to.
+#[test]
+fn what_files_say_of_edges_finds_them_in_sections() {
+    let text = "use std.synapses.{ExpCond}
+        use std.channels.hh.{Leak}
+        cell Source { state v: mV = 0 mV; v' = 1 mV/ms; spike when v > 1 mV { v = -1000 mV } }
+        cell Branched {
+            section soma { length = 20 um; diam = 20 um; compartments = 1 }
+            section d { from soma(1); length = 200 um; diam = 2 um; compartments = 10 }
+            region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak(gbar = 0.1 mS/cm2, erev = -65 mV) }
+        }
+        network main {
+            population a: Source[2, 2]
+            population p: Branched[GRID]
+            init a.v = -2 mV * index
+            connect a -> p.d via ExpCond(tau = 1000 s) { RULE }
+        }
+        run { duration = 20 ms; dt = 0.1 ms; method = cnexp; record p.d.ExpCond.g every 1 ms }";
+    // Source 0 to 3, and to which of two cells it has which weight and delay.
+    let lines = [(3, 0), (0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (3, 1), (2, 1)];
+    let weight = |source: usize, target: usize| (1 + source + 4 * target) as f64;
+    let mut listed = "source,target,weight,delay\n".to_string();
+    for (source, target) in lines {
+        listed += &format!("{source},{target},{},{}\n", weight(source, target), 1 + target);
+    }
+    let by_target: Vec<f64> = (0..2).flat_map(|target| (0..4).map(move |source| weight(source, target))).collect();
+    let vector = format!("w\n{}\n", by_target.iter().map(f64::to_string).collect::<Vec<_>>().join("\n"));
+    let here = folder(&[("e.csv", &listed), ("w.csv", &vector), ("k.csv", "w\n1\n2\n3\n4\n")]);
+    let matrix = ndarray::Array2::from_shape_vec((2, 4), by_target).unwrap();
+    ndarray_npy::write_npy(here.path().join("w.npy"), &matrix).unwrap();
+    // What arrives at a cell in all, after each source.
+    let arrived = |rule: &str, grid: &str, cells: usize| -> Vec<Vec<f64>> {
+        let model = text.replace("RULE", rule).replace("GRID", grid);
+        fs::write(here.path().join("m.neuro"), model).unwrap();
+        let done = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"]);
+        assert_eq!(done.code, 0, "{rule}: {}", done.err);
+        let result = RunResult::read_npz(&here.path().join("o.npz")).unwrap();
+        let series = &result.series[0];
+        let width = series.values.shape().1 / cells;
+        let sum = |row: usize, cell: usize| (0..width).map(|at| series.values.get(row, cell * width + at)).sum::<f64>();
+        // Sources spike after 1, 3, 5 and 7 ms.
+        (0..4)
+            .map(|source| (0..cells).map(|cell| sum(3 + 2 * source, cell) - sum(1 + 2 * source, cell)).collect())
+            .collect()
+    };
+    let expected: Vec<Vec<f64>> = (0..4).map(|source| vec![weight(source, 0), weight(source, 1)]).collect();
+    let near = |found: &[Vec<f64>], expected: &[Vec<f64>], rule: &str| {
+        for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
+            assert!((found - expected).abs() < 1e-3 * expected.max(1.0), "{rule}: {found}, not {expected}");
+        }
+    };
+    for rule in [
+        "rule = edges(\"e.csv\"); weight = file(\"e.csv\", column = \"weight\") * 1 nS; delay = 0.5 ms",
+        "rule = all_to_all; weight = file(\"w.csv\") * 1 nS; delay = 0.5 ms",
+        "rule = all_to_all; weight = file(\"w.npy\") * 1 nS; delay = 0.5 ms",
+    ] {
+        near(&arrived(rule, "2", 2), &expected, rule);
+    }
+    // A kernel of two by two cells sees each source with a number of its own.
+    let rule = "rule = convolution(kernel = 2); weight = file(\"k.csv\") * 1 nS; delay = 0.5 ms";
+    near(&arrived(rule, "1, 1", 1), &[vec![1.0], vec![2.0], vec![3.0], vec![4.0]], rule);
+    // The second cell hears each source a step of records later.
+    let rule = "rule = edges(\"e.csv\"); weight = 1 nS; delay = (file(\"e.csv\", column = \"delay\") - 0.5) * 1 ms * 2";
+    let late = arrived(rule, "2", 2);
+    near(&late, &[vec![1.0, 0.0], vec![1.0, 1.0], vec![1.0, 1.0], vec![1.0, 1.0]], rule);
+}
+
+/// The last number of each column, of a run of the interpreter.
+fn last_of(model: &str, arguments: &[&str]) -> Vec<f64> {
+    let here = folder(&[("m.neuro", model)]);
+    let done = neuroc(&here, &[&["run", "m.neuro", "--engine", "interp", "-o", "o.npz"], arguments].concat());
+    assert_eq!(done.code, 0, "{model}: {}", done.err);
+    let result = RunResult::read_npz(&here.path().join("o.npz")).unwrap();
+    let last = |series: &neuroc::results::Series| {
+        let (rows, columns) = series.values.shape();
+        (0..columns).map(|column| series.values.get(rows - 1, column)).collect::<Vec<_>>()
+    };
+    result.series.iter().flat_map(last).collect()
+}
+
+/// What a junction model says of its parameters holds in its own lines, whatever the network has.
+#[test]
+fn defaults_of_junctions_name_their_own() {
+    let model = |params: &str, lines: &str| {
+        format!(
+            "junction Gap {{ param g = 1 nS; param h = 2 * g; current i = h * dv }}
+            cell C {{ state v: mV = 0 mV; v' = -i_syn / 100 pF }}
+            network main {{ {params} population a: C; population b: C; init a.v = 10 mV; {lines} }}
+            run {{ duration = 5 ms; dt = 0.1 ms; record {{a, b}}.v every 5 ms }}"
+        )
+    };
+    let line = "connect a -- b via Gap { rule = one_to_one }";
+    let alone = last_of(&model("", line), &[]);
+    // Of 2 nS and 100 pF on both sides.
+    let expected = 5.0 + 5.0 * (-4.0f64 * 5.0 / 100.0).exp();
+    assert!((alone[0] - expected).abs() < 0.01, "{alone:?}, not {expected}");
+    assert_eq!(last_of(&model("param big = 50 nS * 1;", line), &[]), alone);
+    assert_eq!(last_of(&model("param pure = 3;", line), &[]), alone);
+    let closed = format!("connect a -- b via Gap as A(g = 50 nS, h = 0 nS) {{ rule = one_to_one }}\n{line}");
+    assert_eq!(last_of(&model("", &closed), &[]), alone);
+    // What follows from a parameter follows what it is set to.
+    let given = "connect a -- b via Gap(g = 3 nS) { rule = one_to_one }";
+    let set = last_of(&model("", line), &["--set", "Gap.g=3nS"]);
+    assert!(last_of(&model("", given), &[]).iter().zip(&set).all(|(a, b)| (a - b).abs() < 1e-12), "{set:?}");
+    assert!((set[0] - alone[0]).abs() > 1.0, "{set:?}");
+    // The second line takes a name that no other has.
+    let named = format!("connect a -- b via Gap as Gap_2(h = 0 nS) {{ rule = one_to_one }}\n{line}\n{line}");
+    let twice = format!("{line}\n{line}");
+    assert_eq!(last_of(&model("", &named), &[]), last_of(&model("", &twice), &[]));
+}
+
+/// Arguments that say the same are the same, numbers or not.
+#[test]
+fn lines_with_one_argument_share_a_receptor() {
+    let model = |tau: &str| {
+        format!(
+            "use std.cells.generators.Regular
+            use std.cells.lif.LifCond
+            use std.synapses.ExpCond
+            network main {{
+                param tt = 5 ms
+                population a: Regular[1]
+                population b: Regular[1]
+                population c: LifCond[1]
+                connect a -> c via ExpCond as S(tau = {tau}) {{ rule = all_to_all; weight = 1 nS; delay = 1 ms }}
+                connect b -> c via ExpCond as S(tau = {tau}) {{ rule = all_to_all; weight = 1 nS; delay = 1 ms }}
+            }}
+            run {{ duration = 30 ms; dt = 0.1 ms; record c.S.g }}"
+        )
+    };
+    assert_eq!(last_of(&model("tt"), &[]), last_of(&model("5 ms"), &[]));
+    assert_eq!(last_of(&model("2 * tt / 2"), &[]), last_of(&model("5 ms"), &[]));
+}
+
+/// What gates have without saying so hides no name of the channel.
+#[test]
+fn a_gate_reads_the_names_of_its_channel() {
+    let model = |members: &str| {
+        format!(
+            "channel X {{ param gbar = 0.1 mS/cm2; param erev = 20 mV; {members} }}
+            cell C {{ compartment soma {{ cm = 1 uF/cm2; v_init = -65 mV; insert X }} }}
+            network main {{ population c: C }}
+            run {{ duration = 5 ms; dt = 0.1 ms; record c.soma.{{v, X.m}} }}"
+        )
+    };
+    let literal = last_of(&model("gate m { alpha = 0.2 / 3 ms; beta = (1 - 0.2) / 3 ms; init = 0.35 }"), &[]);
+    let named =
+        "param inf = 0.2; param tau = 3 ms; gate m { alpha = inf / tau; beta = (1 - inf) / tau; init = inf + 0.15 }";
+    assert_eq!(last_of(&model(named), &[]), literal);
+    // Weights of fractions may come later.
+    let fractions = "gate m { fraction w { inf = 0.2; tau = 3 ms } fraction 1 - w { inf = 0.7; tau = 1 ms } }";
+    let before = last_of(&model(&format!("param w = 0.3; {fractions}")), &[]);
+    assert_eq!(last_of(&model(&format!("{fractions} param w = 0.3")), &[]), before);
+}
+
+/// What was refused, or warned of, and is right.
+#[test]
+fn what_can_be_known_before_the_run_is() {
+    let here = folder(&[(
+        "m.neuro",
+        "use std.channels.hh.Leak
+        const side = sqrt(1000 um2 / pi)
+        const span = max(1 ms, if side > 10 um then 2 ms else 1 ms)
+        function dw(s: mV, tau: ms): mV/ms = s * sqrt(2 / tau) * xi()
+        function weak(i: nA): nA = i * uniform(0.4, 0.6)
+        cell Noisy { state v: mV = 0 mV; v' = -v / 10 ms + dw(1 mV, 10 ms) }
+        cell Ball {
+            section soma { length = side; diam = side; compartments = 1 }
+            region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak(gbar = 0.1 mS/cm2, erev = -65 mV) }
+        }
+        network main {
+            population n: Noisy[2]
+            population p: Ball[2]
+            input s: pulse(delay = 100 ms, duration = 2 ms, amplitude = weak(1 nA)) -> p.soma(0.5)
+        }
+        run { duration = span; dt = 0.1 ms; method = cnexp; record n.v; record p.soma(0.5).v }",
+    )]);
+    let run = |arguments: &[&str]| {
+        neuroc(&here, &[&["run", "m.neuro", "--engine", "interp", "-o", "o.npz"], arguments].concat())
+    };
+    let done = run(&[]);
+    assert!(done.code == 0 && done.err.contains("after the end of the run"), "{}", done.err);
+    let done = run(&["--set", "s.delay=1ms"]);
+    assert!(done.code == 0 && !done.err.contains("after the end of the run"), "{}", done.err);
+}
+
+/// Random numbers of an input are its own, though a parameter has its name.
+#[test]
+fn an_input_and_a_parameter_of_one_name_draw_apart() {
+    let here = folder(&[(
+        "m.neuro",
+        "cell C { param drive: nA = 0 nA; state v: mV = 0 mV; v' = -i_syn / 100 pF + 0 * drive / 1 pF }
+        network main {
+            population p: C[8]
+            param p.drive ~ uniform(0 nA, 1 nA)
+            input drive: pulse(delay = 0 ms, duration = 1 ms, amplitude = uniform(0 nA, 1 nA)) -> p
+        }
+        run { duration = 1 ms; dt = 0.1 ms; record p.v every 1 ms }",
+    )]);
+    let done = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let result = RunResult::read_npz(&here.path().join("o.npz")).unwrap();
+    let drawn = result.parameters.iter().find(|p| p.name == "p.drive").map(|p| &p.values);
+    let Some(ParameterValues::PerCell { values, .. }) = drawn else { panic!("p.drive differs from cell to cell") };
+    for (cell, drive) in values.iter().enumerate() {
+        // 1 nA into 100 pF gives 10 mV in 1 ms.
+        let v = result.series[0].values.get(1, cell);
+        assert!(v.abs() > 1e-3 && (v.abs() - 10.0 * drive).abs() > 1e-9, "{drive}: {v}");
+    }
+}
+
+/// A quotient that is 0/0 at one place is right there, however far that is from what states usually are; and roots of what may become 0.
+#[test]
+fn a_limit_is_right_wherever_it_is() {
+    let quotient = "cell C { state n = 590; state y = 0; n' = 1 /ms
+            y' = (0.1 * (n - 600) / (1 - exp(-(n - 600) / 10)) - y) / 1 ms }
+        network main { population c: C }
+        run { duration = 11 ms; dt = 1 ms; method = euler; record c.y every 11 ms }";
+    let root = "cell C { state s: ms = 590 ms; state z = 0; s' = if s < 600 ms then 1 else 0; z' = (sqrt((600 ms - s) / 7 ms) - z) / 1 ms }
+        network main { population c: C }
+        run { duration = 15 ms; dt = 1 ms; method = euler; record c.z every 15 ms }";
+    for (model, expected) in [(quotient, 1.0), (root, 0.0)] {
+        for level in ["0", "2"] {
+            let found = last_of(model, &["-O", level])[0];
+            assert!((found - expected).abs() < 1e-12, "-O {level}: {found}, not {expected}");
+        }
+    }
+}
+
+/// Where a refractory cell holds its potential, pools of crank_nicolson see it, whether or not a gate does.
+#[test]
+fn pools_of_refractory_cells_see_the_potential_that_is_held() {
+    let model = |insert: &str| {
+        format!(
+            "channel CaL {{ param gbar = 1 mS/cm2; param erev = 120 mV; gate m instantaneous {{ inf = 1 / (1 + exp(-(v + 20 mV) / 5 mV)) }} }}
+            channel Lk {{ param gbar = 0.3 mS/cm2; param erev = -20 mV; current i = gbar * (v - erev) }}
+            channel None {{ param gbar = 0 mS/cm2; param erev = 0 mV; gate n {{ inf = 1 / (1 + exp(-v / 5 mV)); tau = 1 ms }} }}
+            cell C {{
+                compartment soma {{
+                    cm = 1 uF/cm2; v_init = -65 mV; insert CaL, Lk{insert}
+                    pool Ca: mM {{ init = 1e-4 mM; Ca' = -CaL.i * 1e-4 mM/ms / (1 uA/cm2) - (Ca - 1e-4 mM) / 20 ms }}
+                }}
+                spike when soma.v crosses -30 mV {{ refractory 5 ms }}
+            }}
+            network main {{ population c: C }}
+            run {{ duration = 8 ms; dt = 0.1 ms; method = crank_nicolson; record c.soma.Ca every 8 ms }}"
+        )
+    };
+    let (bare, with_gate) = (last_of(&model(""), &[])[0], last_of(&model(", None"), &[])[0]);
+    assert!(bare > 2e-4 && (bare - with_gate).abs() < 1e-9 * bare, "{bare} {with_gate}");
+}
+
+/// Memory and numbers of connections are estimated as they are, and not refused for what no engine makes.
+#[test]
+fn estimates_are_near() {
+    let near = "use std.cells.lif.LifCond
+        use std.synapses.ExpCond
+        network main {
+            population a: LifCond[100, 100]
+            population b: LifCond[100, 100]
+            connect a -> b via ExpCond { rule = distance(p_max = 0.5, sigma = 1.5); weight = 1 nS; delay = 1 ms }
+        }
+        run { duration = 1 ms; dt = 0.1 ms; record spikes of b }";
+    let told = neuroc(&folder(&[("m.neuro", near)]), &["info", "m.neuro"]);
+    let about = told
+        .out
+        .lines()
+        .find_map(|line| line.strip_prefix("about ")?.strip_suffix(" connections")?.parse::<f64>().ok());
+    // pi sigma^2 p_max for each cell, at least.
+    assert!(about.is_some_and(|about| (30_000.0..200_000.0).contains(&about)), "{}", told.out);
+    let late = "use std.cells.lif.LifCond
+        use std.synapses.ExpCond
+        network main {
+            population a: LifCond
+            population b: LifCond[20000]
+            connect a -> b via ExpCond { rule = all_to_all; weight = 1 nS; delay = 10 s }
+        }
+        run { duration = 1 ms; dt = 0.01 ms; record spikes of b }";
+    let done = neuroc(&folder(&[("m.neuro", late)]), &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+}
+
+/// A column of words does not keep one of numbers from being read.
+#[test]
+fn a_column_is_read_beside_words() {
+    let model = "use std.cells.lif.LifCond
+        network main { population a: LifCond[2]; param a.v_threshold = file(\"c.csv\", column = \"level\") * 1 mV }
+        run { duration = 1 ms; dt = 0.1 ms; record spikes of a }";
+    let run = |csv: &str| {
+        neuroc(
+            &folder(&[("m.neuro", &model), ("c.csv", csv)]),
+            &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"],
+        )
+    };
+    let done = run("kind,level\nexc,-50\ninh,-52\n");
+    assert_eq!(done.code, 0, "{}", done.err);
+    let done = run("kind,level\nexc,-50\ninh,high\n");
+    assert!(done.code == 1 && done.err.contains("line 3 is not numbers"), "{}", done.err);
+}
+
+/// Where nothing is on its way, another time step may go on.
+#[test]
+fn a_checkpoint_without_events_takes_another_step() {
+    let model = |weight: &str| {
+        format!(
+            "use std.cells.lif.LifCond
+            use std.synapses.ExpCond
+            network main {{
+                population a: LifCond[2]
+                connect a -> a via ExpCond {{ rule = all_to_all; weight = 1 nS; delay = 5 ms }}
+                drive a via ExpCond from times(4 ms) {{ weight = {weight} }}
+            }}
+            run {{ duration = 10 ms; dt = 0.1 ms; record a.v; record spikes of a }}"
+        )
+    };
+    for (weight, fine) in [("1 nS", true), ("900 nS", false)] {
+        let here = folder(&[("m.neuro", &model(weight))]);
+        let run = |arguments: &[&str]| neuroc(&here, &[&["run", "m.neuro", "--engine", "interp"], arguments].concat());
+        assert_eq!(run(&["--duration", "6ms", "--save", "s.npz", "-o", "a.npz"]).code, 0);
+        let done = run(&["--load", "s.npz", "--dt", "0.05ms", "-o", "b.npz"]);
+        assert!((done.code == 0) == fine && (fine || done.err.contains("events are on their way")), "{}", done.err);
+    }
+}
+
+/// Nothing is written over what a command reads: data of a `train` block, traces of a `fit`, files beside a table, files in a directory; and no two
+/// outputs over each other.
+#[test]
+fn no_result_takes_the_place_of_what_is_read() {
+    let learning = "cell In { param x = 0; param g = 1; state y = 0; y' = (g * x - y) / 1 ms }
+        network main { population pixels: In[2] }
+        run { duration = 2 ms; dt = 0.1 ms; record pixels.y }
+        train { data = \"samples.npz\"; input = pixels.x; loss = cross_entropy(mean(pixels.y)); learn pixels.g; epochs = 1 }";
+    let driven = "use std.cells.lif.LifCond
+        use std.synapses.ExpCond
+        network main { population a: LifCond[2]; drive a via ExpCond from spikes(\"o.spikes.csv\") { weight = 1 nS } }
+        run { duration = 2 ms; dt = 0.1 ms; record a.v; record spikes of a }";
+    let scaled = "cell C { param z = 1; state v = 0; v' = (z - v) / 1 ms }
+        network main { population a: C[3]; param a.z = file(\"rr/z.npy\") * 2 }
+        run { duration = 1 ms; dt = 0.1 ms; record a.v }";
+    let here = folder(&[
+        ("learn.neuro", learning),
+        ("drv.neuro", &driven),
+        ("o.spikes.csv", "population,cell,t_ms\na,0,1\n"),
+        ("dir.neuro", &scaled),
+        ("free.neuro", &scaled.replace("file(\"rr/z.npy\") * 2", "2")),
+    ]);
+    let mut samples = ndarray_npy::NpzWriter::new(fs::File::create(here.path().join("samples.npz")).unwrap());
+    samples.add_array("x", &ndarray::Array2::<f64>::eye(2)).unwrap();
+    samples.add_array("y", &ndarray::arr1(&[0i64, 1])).unwrap();
+    samples.finish().unwrap();
+    // A directory that holds an earlier result.
+    let first = neuroc(&here, &["run", "free.neuro", "--engine", "interp", "-o", "rr/"]);
+    assert_eq!(first.code, 0, "{}", first.err);
+    ndarray_npy::write_npy(here.path().join("rr/z.npy"), &ndarray::arr1(&[1.0, 2.0, 3.0])).unwrap();
+    let run = |arguments: &[&str]| neuroc(&here, &[&["run"], arguments, &["--engine", "interp"]].concat());
+    for (arguments, kept) in [
+        (&["learn.neuro", "-o", "samples.npz"][..], "samples.npz"),
+        (&["drv.neuro", "-o", "o.csv"], "o.spikes.csv"),
+        (&["dir.neuro", "-o", "rr/"], "rr/z.npy"),
+    ] {
+        let before = fs::read(here.path().join(kept)).unwrap();
+        let done = run(arguments);
+        assert!(
+            done.code == 2 && done.err.contains("is read for this, and would be lost"),
+            "{arguments:?}: {}",
+            done.err
+        );
+        assert_eq!(fs::read(here.path().join(kept)).unwrap(), before, "{kept}");
+    }
+    for arguments in [
+        ["-o", "a.npz", "--save", "./a.npz"],
+        ["--save", "x.svg", "--plot", "x.svg"],
+        ["--save", "x.html", "--report", "x.html"],
+        ["-o", "b.csv", "--save", "b.meta.json"],
+        ["-o", "d/", "--plot", "d/x.svg"],
+    ] {
+        let done = run(&[&["free.neuro"], &arguments[..]].concat());
+        assert!(done.code == 2 && done.err.contains("cannot both be written"), "{arguments:?}: {}", done.err);
+    }
+    // Spikes of an earlier table are not those of this one.
+    assert_eq!(run(&["drv.neuro", "-o", "p.csv"]).code, 0);
+    assert!(here.path().join("p.spikes.csv").exists());
+    assert_eq!(run(&["free.neuro", "-o", "p.csv"]).code, 0);
+    assert!(!here.path().join("p.spikes.csv").exists());
 }

@@ -138,7 +138,7 @@ impl<'a> Runner<'a> {
         let fail = |errors: Vec<Diagnostic>| Problem::Said(failed(self.checked, &errors));
         let draft = Draft::new(self.compiled(job)?).map_err(fail)?;
         let precision = job.precision.into();
-        fits(draft.memory(precision), None).map_err(Problem::Said)?;
+        fits(draft.memory(precision, job.engine.backend()), None).map_err(Problem::Said)?;
         let experiment = draft.experiment().map_err(fail)?;
         let choice = self.engine_settings(job).choice()?;
         let mut engine = match experiment.plan_for(&choice, precision) {
