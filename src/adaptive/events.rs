@@ -5,9 +5,9 @@
 
 use super::switches::Switches;
 use super::tape::{Ground, Scene, Tape};
-use super::{TINY, is_clock, lost, margin};
+use super::{TINY, is_clock, lost, spiking};
 use crate::engine::{Edges, EngineError};
-use crate::ode::{Condition, Model, Node, STRETCH};
+use crate::ode::{Condition, Model, Node, NodeId, STRETCH, Spike};
 use crate::step::{FieldId, Source};
 use rustc_hash::FxHashMap as HashMap;
 use std::cmp::Reverse;
@@ -47,7 +47,9 @@ enum What {
 /// The spike rule of a population.
 struct Rule {
     field: FieldId,
-    /// How far each is above what makes a spike.
+    /// What makes a spike: whether it is true of each.
+    truth: Tape,
+    /// How far each is above it, which says where it becomes true.
     margin: Tape,
     /// New values of states, and for how long what is held is.
     resets: Tape,
@@ -94,7 +96,7 @@ impl Events {
         for population in 0..model.populations.len() {
             let Some(spike) = model.populations[population].spike.clone() else { continue };
             let crosses = matches!(spike.condition, Condition::Crosses(..));
-            let margin = margin(model, population)?.ok_or_else(|| lost("what makes a spike"))?;
+            let [truth, margin] = spiking(model, population)?.ok_or_else(|| lost("what makes a spike"))?;
             let first = |state: crate::ode::StateId| ground.unknowns[state.0 as usize].ok_or_else(|| lost("a state"));
             let values: Vec<_> = spike.resets.iter().map(|reset| reset.1).chain(spike.refractory).collect();
             let count = ground.sizes[population];
@@ -112,6 +114,7 @@ impl Events {
             let held = spike.held.iter().map(|&s| ground.unknowns(model, s, population).ok_or_else(|| lost("a state")));
             rules.push(Rule {
                 field: *fields.get(&Source::Spikes(population as u32)).ok_or_else(|| lost("spikes"))?,
+                truth: Tape::new(model, ground, population, &[truth])?,
                 margin: Tape::new(model, ground, population, &[margin])?,
                 resets: Tape::new(model, ground, population, &values)?,
                 reset: spike.resets.iter().map(|reset| first(reset.0)).collect::<Result<_, _>>()?,
@@ -175,10 +178,22 @@ impl Events {
     /// A run begins with these values.
     pub fn begin(&mut self, y: &[f64], t: f64, switched: f64) {
         for rule in &mut self.rules {
-            let margins = &rule.margin.values(&scene(y, t, switched))[0];
+            let truths = &rule.truth.values(&scene(y, t, switched))[0];
             // What is above from the beginning has crossed nothing.
-            rule.armed.iter_mut().zip(margins).for_each(|(armed, margin)| *armed = !rule.crosses || *margin < 0.0);
+            rule.armed.iter_mut().zip(truths).for_each(|(armed, truth)| *armed = !rule.crosses || *truth == 0.0);
         }
+    }
+
+    /// Does a cell spike with these values?
+    pub fn over(&mut self, y: &[f64], t: f64, switched: f64) -> bool {
+        let mut over = false;
+        for Rule { truth, armed, asleep, .. } in &mut self.rules {
+            truth.run(&scene(y, t, switched), |_, first, values| {
+                let mut cells = (first..).zip(values);
+                over |= cells.any(|(element, truth)| armed[element] && !asleep[element] && *truth != 0.0);
+            });
+        }
+        over
     }
 
     /// How far the cell that is nearest to its next spike is above what makes one.
@@ -219,8 +234,8 @@ impl Events {
                         rule.asleep[element] = false;
                         rule.held.iter().for_each(|held| still[held[element] as usize] = false);
                         // What has come from below while it slept has not been seen.
-                        let margin = rule.margin.values(&scene(y, t, switched))[0][element];
-                        rule.armed[element] = !rule.crosses || margin < 0.0;
+                        let truth = rule.truth.values(&scene(y, t, switched))[0][element];
+                        rule.armed[element] = !rule.crosses || truth == 0.0;
                     }
                     What::Arrives(projection, element, weight) => {
                         let receptor = self.stands_for[projection];
@@ -259,7 +274,7 @@ impl Events {
         }
     }
 
-    /// Cells that are over their threshold spike.
+    /// Cells spike of which it becomes true what makes a spike.
     fn spike(
         &mut self,
         t: f64,
@@ -270,9 +285,9 @@ impl Events {
     ) -> bool {
         let mut any = false;
         for (number, rule) in self.rules.iter_mut().enumerate() {
-            let margins = rule.margin.values(&scene(y, t, switched)).swap_remove(0);
-            let over = |element: &usize| rule.armed[*element] && !rule.asleep[*element] && margins[*element] >= 0.0;
-            let spiking: Vec<usize> = (0..margins.len()).filter(over).collect();
+            let truths = rule.truth.values(&scene(y, t, switched)).swap_remove(0);
+            let over = |element: &usize| rule.armed[*element] && !rule.asleep[*element] && truths[*element] != 0.0;
+            let spiking: Vec<usize> = (0..truths.len()).filter(over).collect();
             if !spiking.is_empty() {
                 any = true;
                 let values = rule.resets.values(&scene(y, t, switched));
@@ -281,10 +296,13 @@ impl Events {
                     for (first, values) in rule.reset.iter().zip(&values) {
                         y[first + element] = values[element];
                     }
-                    if let (true, Some(duration)) = (rule.refractory, values.last()) {
+                    // Whoever would wake up at the time of its spike does not fall asleep: it would spike again and again.
+                    if let (true, Some(duration)) = (rule.refractory, values.last())
+                        && duration[element] > TINY_TIME * t.abs().max(1.0)
+                    {
                         rule.asleep[element] = true;
                         rule.held.iter().for_each(|held| still[held[element] as usize] = true);
-                        let time = (t + duration[element].max(0.0)).to_bits();
+                        let time = (t + duration[element]).to_bits();
                         self.due.push(Reverse(Due { time, what: What::Wakes(number, element) }));
                     }
                     for &(projection, target, weight, delay) in &rule.targets[element] {
@@ -293,13 +311,20 @@ impl Events {
                     }
                 }
             }
-            // Whoever is below its threshold may cross it.
+            // Of whom it is not true it may become true.
             let after =
-                if spiking.is_empty() { margins } else { rule.margin.values(&scene(y, t, switched)).swap_remove(0) };
-            rule.armed.iter_mut().zip(&after).for_each(|(armed, margin)| *armed = *margin < 0.0);
+                if spiking.is_empty() { truths } else { rule.truth.values(&scene(y, t, switched)).swap_remove(0) };
+            rule.armed.iter_mut().zip(&after).for_each(|(armed, truth)| *armed = *truth == 0.0);
         }
         any
     }
+}
+
+/// What the spike rule of a population reads, if it has one. Where it jumps in time, steps end.
+pub fn read(model: &mut Model, population: usize) -> Result<Vec<NodeId>, EngineError> {
+    let Some([truth, _]) = spiking(model, population)? else { return Ok(Vec::new()) };
+    let rule = model.populations[population].spike.iter().flat_map(Spike::reads);
+    Ok(rule.chain([truth]).collect())
 }
 
 /// What is seen where nothing arrives.
@@ -312,7 +337,7 @@ fn driven_at(
     model: &Model,
     ground: &Ground,
     population: usize,
-    amount: crate::ode::NodeId,
+    amount: NodeId,
 ) -> Result<Vec<(f64, usize)>, EngineError> {
     let Some(switches) = Switches::new(model, ground, population, &[amount])? else { return Ok(Vec::new()) };
     let mut tape = Tape::new(model, ground, population, &[amount])?;

@@ -33,7 +33,7 @@ use rustc_hash::FxHashMap as HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use switches::Switches;
-use tape::Ground;
+use tape::{Changes, Ground, changes};
 
 /// What drives take for the length of a step, in ms: a power of 2.
 const TINY: f64 = 7.450580596923828e-9;
@@ -174,11 +174,11 @@ impl Adaptive {
         let model = &mut self.model;
         let (mut switches, mut ahead, mut conditions) = (Vec::new(), Vec::new(), Vec::new());
         for population in 0..model.populations.len() {
-            let roots = equations::timed(model, &ground, population)?;
-            switches.extend(Switches::new(model, &ground, population, &roots)?);
+            let mut roots = equations::timed(model, &ground, population)?;
+            // Not those of spike rules: whether a cell spikes is looked at within every step.
             conditions.extend(Conditions::new(model, &ground, population, &roots)?);
-            let spiking = margin(model, population)?;
-            let roots: Vec<NodeId> = roots.into_iter().chain(spiking).collect();
+            roots.extend(events::read(model, population)?);
+            switches.extend(Switches::new(model, &ground, population, &roots)?);
             ahead.extend(ahead::times(model, &ground, population, &roots)?);
         }
         ahead.sort_by(f64::total_cmp);
@@ -415,11 +415,11 @@ impl Running {
         }
         let parts = (self.step.h / dt).ceil().max(4.0);
         let part = |number: u64| (number as f64 / parts).min(1.0);
-        let over = (1..=parts as u64).find(|&number| self.margin(part(number)) >= 0.0)?;
+        let over = (1..=parts as u64).find(|&number| self.within(part(number), Events::over))?;
         let (mut low, mut high) = (part(over - 1), part(over));
         for _ in 0..60 {
             let middle = 0.5 * (low + high);
-            if self.margin(middle) >= 0.0 {
+            if self.within(middle, Events::over) {
                 high = middle
             } else {
                 low = middle
@@ -431,15 +431,15 @@ impl Running {
         Some(high)
     }
 
-    /// How far the cell that is nearest to a spike is above what makes one, after a part of the step.
-    fn margin(&mut self, part: f64) -> f64 {
+    /// What is seen after a part of the step.
+    fn within<T>(&mut self, part: f64, look: fn(&mut Events, &[f64], f64, f64) -> T) -> T {
         let Running { equations, events, step, room, .. } = self;
         let t = step.t + part * step.h;
         if part == 1.0 {
-            return events.margin(&step.after, t, equations.switched);
+            return look(events, &step.after, t, equations.switched);
         }
         (0..room.len()).for_each(|i| room[i] = step.at(i, t));
-        events.margin(room, t, equations.switched)
+        look(events, room, t, equations.switched)
     }
 
     /// Takes the step again so that it ends where a cell spikes, and no earlier. Answers when that is.
@@ -447,7 +447,8 @@ impl Running {
         let least = 0.5 * TINY_TIME * self.step.t.abs().max(1.0);
         let (mut low, mut high) = (0.0, self.step.h);
         let part = near / self.step.h;
-        let slope = (self.margin(part) - self.margin(part * (1.0 - 1e-4))) / (1e-4 * near);
+        let [before, there] = [part * (1.0 - 1e-4), part].map(|part| self.within(part, Events::margin));
+        let slope = (there - before) / (1e-4 * near);
         let mut last: Option<(f64, f64)> = None;
         let mut h = near;
         for _ in 0..60 {
@@ -455,16 +456,15 @@ impl Running {
                 return Err(lost("a pivot"));
             }
             self.take(h);
-            let margin = self.events.margin(&self.step.after, self.step.t + h, self.equations.switched);
-            // What is not finite has gone too far.
-            if margin < 0.0 {
-                low = h
-            } else {
+            let (over, margin) = (self.within(1.0, Events::over), self.within(1.0, Events::margin));
+            if over {
                 high = h
+            } else {
+                low = h
             }
             let slope = last.map_or(slope, |(before, then)| (margin - then) / (h - before));
             let slope = Some(slope).filter(|slope| *slope > 0.0 && slope.is_finite() && margin.is_finite());
-            if margin >= 0.0 && (high - low <= least || slope.is_some_and(|slope| margin / slope <= least)) {
+            if over && (high - low <= least || slope.is_some_and(|slope| margin / slope <= least)) {
                 break;
             }
             last = margin.is_finite().then_some((h, margin));
@@ -618,33 +618,51 @@ fn lost(what: &str) -> EngineError {
     EngineError(format!("internal error: adaptive steps have lost {what}"))
 }
 
-/// How far the cells of a population are above what makes a spike, if they have a rule.
-fn margin(model: &mut Model, population: usize) -> Result<Option<NodeId>, EngineError> {
+/// What makes the cells of a population spike, and how far they are above it, if they have a rule.
+fn spiking(model: &mut Model, population: usize) -> Result<Option<[NodeId; 2]>, EngineError> {
     let Some(spike) = &model.populations[population].spike else { return Ok(None) };
-    let margin = match spike.condition {
-        Condition::Crosses(x, level) => Some(model.graph.binary(BinaryOp::Sub, x, level)),
-        Condition::When(condition) => margin_of(model, condition),
+    let truth = match spike.condition {
+        Condition::Crosses(x, level) => model.graph.binary(BinaryOp::Ge, x, level),
+        Condition::When(condition) => condition,
     };
-    margin.map(Some).ok_or_else(|| lost("what makes a spike"))
+    let margin = margin_of(model, truth).ok_or_else(|| lost("what makes a spike"))?;
+    Ok(Some([truth, margin]))
 }
 
-/// How far a condition is fulfilled: a number that is at least 0 where it is true. None if it is no comparison of numbers.
+/// How far a condition is fulfilled: a number that is 0 where it becomes true and more behind. None if it is no comparison of numbers.
+///
+/// It says where to look for a spike, and not whether there is one: at 0 it does not know `>` from `>=`.
 fn margin_of(model: &mut Model, condition: NodeId) -> Option<NodeId> {
+    let known = changes(model, &[condition]);
+    margin_in(model, &known, condition)
+}
+
+fn margin_in(model: &mut Model, known: &HashMap<NodeId, Changes>, condition: NodeId) -> Option<NodeId> {
     let g = &mut model.graph;
     match g.node(condition) {
+        // What no state decides does not change within a step, and is never nearly true.
+        node if known[&condition] == Changes::Never || (known[&condition] == Changes::InTime && is_order(node)) => {
+            let [least, most] = [f64::NEG_INFINITY, f64::INFINITY].map(|x| g.number(x, Dim::ONE));
+            Some(g.select(condition, most, least))
+        }
         Node::Binary(BinaryOp::Ge | BinaryOp::Gt, x, y) => Some(g.binary(BinaryOp::Sub, x, y)),
         Node::Binary(BinaryOp::Le | BinaryOp::Lt, x, y) => Some(g.binary(BinaryOp::Sub, y, x)),
         Node::Binary(op @ (BinaryOp::And | BinaryOp::Or), x, y) => {
-            let (x, y) = (margin_of(model, x)?, margin_of(model, y)?);
+            let (x, y) = (margin_in(model, known, x)?, margin_in(model, known, y)?);
             let op = if op == BinaryOp::And { BinaryOp::Min } else { BinaryOp::Max };
             Some(model.graph.binary(op, x, y))
         }
         Node::Unary(UnaryOp::Not, x) => {
-            let x = margin_of(model, x)?;
+            let x = margin_in(model, known, x)?;
             Some(model.graph.unary(UnaryOp::Neg, x))
         }
         _ => None,
     }
+}
+
+/// Does it say which of two numbers is more?
+fn is_order(node: Node) -> bool {
+    matches!(node, Node::Binary(BinaryOp::Ge | BinaryOp::Gt | BinaryOp::Le | BinaryOp::Lt, ..))
 }
 
 /// Is it a clock of the spikes of a file?

@@ -490,13 +490,9 @@ impl<'m> Builder<'m> {
             hir::SpikeCondition::Crosses(a, b) => Condition::Crosses(self.expr(at, a), self.expr(at, b)),
             hir::SpikeCondition::When(e) => Condition::When(self.expr(at, e)),
         };
-        let roots = match condition {
-            Condition::Crosses(a, b) => vec![a, b],
-            Condition::When(a) => vec![a],
-        };
         let held = self
             .graph
-            .reachable(roots)
+            .reachable(condition.reads())
             .into_iter()
             .filter_map(|n| match self.graph.node(n) {
                 Node::State(s) => Some(s),

@@ -339,6 +339,24 @@ pub struct Spike {
     pub span: Span,
 }
 
+impl Spike {
+    /// All that it reads: what makes a spike, and what a spike does.
+    pub fn reads(&self) -> Vec<NodeId> {
+        let does = self.resets.iter().map(|reset| reset.1).chain(self.refractory);
+        self.condition.reads().into_iter().chain(does).collect()
+    }
+}
+
+impl Condition {
+    /// What it reads.
+    pub fn reads(self) -> Vec<NodeId> {
+        match self {
+            Condition::Crosses(x, level) => vec![x, level],
+            Condition::When(condition) => vec![condition],
+        }
+    }
+}
+
 /// What makes a spike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {

@@ -72,12 +72,7 @@ pub fn not_noise(model: &Model) -> Vec<Diagnostic> {
     }
     for p in &model.populations {
         let Some(spike) = &p.spike else { continue };
-        let condition = match spike.condition {
-            super::Condition::Crosses(a, b) => vec![a, b],
-            super::Condition::When(a) => vec![a],
-        };
-        let read = condition.into_iter().chain(spike.resets.iter().map(|reset| reset.1)).chain(spike.refractory);
-        if read.into_iter().any(has) {
+        if spike.reads().into_iter().any(has) {
             let why = "a value at one time has no white noise: that has no variance at a time".to_string();
             found.push((spike.span, &p.name, "its spikes read `xi()`", why));
         }

@@ -477,3 +477,85 @@ fn what_is_on_for_a_while_is_not_stepped_over() {
         run { duration = 500 ms; dt = 0.1 ms; record spikes of p }";
     assert_eq!(spikes(&adaptive(text, 1e-8).0, "p", 0).len(), 9);
 }
+
+fn rule(cell: &str, network: &str, duration: u32) -> String {
+    format!(
+        "cell C {{ {cell} }}
+        network main {{ population p: C {network} }}
+        run {{ duration = {duration} ms; dt = 0.01 ms; record p.v; record spikes of p }}"
+    )
+}
+
+/// Whether a condition is true says whether there is a spike, also where both sides are equal.
+#[test]
+fn a_strict_condition_is_not_fulfilled_by_equals() {
+    let text = "cell R { param on = 0; state v: mV = -60 mV; v' = (-40 mV - v) / 10 ms
+            spike when v > -50 mV and on > 0 { v = -60 mV } }
+        network main { population r: R[2]; param r.on = index }
+        run { duration = 30 ms; dt = 0.1 ms; record spikes of r }";
+    let (result, _) = adaptive(text, 1e-10);
+    let period = 10.0 * 2_f64.ln();
+    let wanted: Vec<f64> = (1..=4).map(|n| f64::from(n) * period).collect();
+    assert_eq!(spikes(&result, "r", 0), [0.0; 0]);
+    assert!(apart(&spikes(&result, "r", 1), &wanted) < 1e-6);
+    // What no state decides may be any condition.
+    let same = adaptive(&text.replace("on > 0", "not (on == 0)"), 1e-10).0;
+    assert_eq!(same.spikes, result.spikes);
+
+    let relay = |condition: &str| {
+        let text = format!(
+            "cell C {{ state v: mV = 0 mV; v' = -v / 1 ms; spike when {condition} {{ v = 0 mV }} }}
+            synapse Kick {{ on event(weight: mV) {{ v += weight }} }}
+            network main {{ population p: C; drive p via Kick from times(10.03 ms, 20 ms) {{ weight = 1 mV }} }}
+            run {{ duration = 30 ms; dt = 0.1 ms; record spikes of p }}"
+        );
+        spikes(&adaptive(&text, 1e-8).0, "p", 0)
+    };
+    assert!(apart(&relay("v > 0 mV"), &[10.03, 20.0]) < 1e-9);
+    assert!(apart(&relay("not (v <= 0 mV)"), &[10.03, 20.0]) < 1e-9);
+    assert!(apart(&relay("v >= 1 mV"), &[10.03, 20.0]) < 1e-9);
+}
+
+/// Whatever a spike rule reads of the time is what it is then, as with steps.
+#[test]
+fn what_a_spike_rule_reads_of_the_time_moves() {
+    let cell = |more: &str, condition: &str, does: &str| {
+        format!("{more} state v: mV = -60 mV; v' = -(v + 40 mV) / 10 ms; spike when {condition} {{ {does} }}")
+    };
+    let bump = "input bump: mV; ";
+    let pulse = "; input n: pulse(delay = 4 ms, duration = 1 ms, amplitude = 5 mV) -> p.bump";
+    let times = |text: &str| spikes(&adaptive(text, 1e-10).0, "p", 0);
+    let period = 10.0 * 2_f64.ln();
+    let after = |first: f64, period: f64, count: u32| -> Vec<f64> {
+        (0..count).map(|n| first + f64::from(n) * period).collect()
+    };
+    let text = rule(&cell(bump, "v + bump > -50 mV", "v = -60 mV"), pulse, 25);
+    let (spiked, steps) =
+        (times(&text), spikes(&solved(&text, CompileOptions { method: Some(Method::Rk4), ..plain() }).0, "p", 0));
+    // The pulse brings the cell over its threshold at once: it is at -53.4 mV.
+    assert!(apart(&spiked, &after(4.0, period, 4)) < 1e-6, "{spiked:?}");
+    assert!(apart(&spiked, &steps) < 0.05, "{spiked:?} {steps:?}");
+    // What crosses a level that jumps.
+    let text = rule(&cell(bump, "v crosses -50 mV - bump", "v = -60 mV"), pulse, 25);
+    assert!(apart(&times(&text), &after(4.0, period, 4)) < 1e-6);
+    // From then on half of the way, which takes less time, to reset to.
+    let text = rule(&cell("param t_on = 4 ms; ", "v > -50 mV", "v = if t > t_on then -55 mV else -60 mV"), "", 20);
+    assert!(apart(&times(&text), &after(period, 10.0 * 1.5_f64.ln(), 4)) < 1e-6);
+    // A refractory time that is longer for a while.
+    let long = pulse.replace("duration = 1 ms", "duration = 10 ms").replace("mV)", "ms)");
+    let text = rule(&cell("input bump: ms; ", "v > -50 mV", "v = -60 mV; refractory 1 ms + bump"), &long, 25);
+    assert!(apart(&times(&text), &after(period, period + 6.0, 2)) < 1e-6);
+    // The time alone.
+    let text = rule(&cell("", "t > 3.3 ms and v < -50 mV", "v += 0 mV"), "", 25);
+    assert!(apart(&times(&text), &[3.3]) < 1e-9);
+}
+
+/// Without a refractory time a cell does not wake up when it spikes, and spikes once.
+#[test]
+fn a_refractory_time_of_nothing_is_none() {
+    let cell =
+        |time: &str| format!("state v: mV = -60 mV; v' = 1 mV/ms; spike when v > -50 mV {{ refractory {time} }}");
+    for time in ["0 ms", "1e-13 ms"] {
+        assert!(apart(&spikes(&adaptive(&rule(&cell(time), "", 12), 1e-8).0, "p", 0), &[10.0]) < 1e-6, "{time}");
+    }
+}
