@@ -102,7 +102,7 @@ pub struct Equations {
     factors: Factors,
     /// A time at which everything is switched as it is now.
     pub switched: f64,
-    /// Which unknowns stand still because their cell is refractory.
+    /// Which unknowns stand still because their cell is refractory, unless a clamp moves them.
     pub still: Vec<bool>,
     /// Does something change smoothly with the time?
     pub in_time: bool,
@@ -291,7 +291,7 @@ impl Equations {
     pub fn slopes(&mut self, t: f64, y: &[f64]) {
         self.work.slopes += 1;
         self.across(t, y, true);
-        let Equations { parts, junctions, wires, sums, jacobian, pattern, switched, still, .. } = self;
+        let Equations { parts, junctions, wires, sums, jacobian, pattern, switched, still, mass, .. } = self;
         jacobian.fill(0.0);
         let scene = Scene { y, t, switched: *switched, junctions: sums, arrived: &[], across: &[] };
         for part in parts {
@@ -325,7 +325,8 @@ impl Equations {
         for &(place, slope) in wires.iter().flat_map(|wire| &wire.slopes) {
             jacobian[place] += slope;
         }
-        for at in (0..still.len()).filter(|&at| still[at]) {
+        // A clamp holds what is refractory, too: the state follows it.
+        for at in (0..still.len()).filter(|&at| still[at] && mass[at] != 0.0) {
             jacobian[pattern.starts[at]..pattern.starts[at + 1]].fill(0.0);
         }
     }
@@ -351,7 +352,9 @@ impl Equations {
             rodas::Equations::rates(self, t, y, room);
             room.iter_mut().zip(&self.mass).filter(|(_, mass)| **mass != 0.0).for_each(|(x, _)| *x = 0.0);
             if !self.factor(1e-12) {
-                return Err(EngineError("the voltages of the nodes of a cable do not follow from those beside".into()));
+                return Err(EngineError(format!(
+                    "at {t} ms the voltages of nodes of cables, or what clamps hold, do not follow from the other states"
+                )));
             }
             self.factors.solve(room);
             let fixed = y.iter_mut().zip(room.iter()).zip(&self.mass).filter(|(_, mass)| **mass == 0.0);
@@ -383,7 +386,7 @@ impl rodas::Equations for Equations {
     fn rates(&mut self, t: f64, y: &[f64], f: &mut [f64]) {
         self.work.rates += 1;
         self.across(t, y, false);
-        let Equations { parts, wires, sums, switched, still, .. } = self;
+        let Equations { parts, wires, sums, switched, still, mass, .. } = self;
         f.fill(0.0);
         wires.iter_mut().for_each(|wire| wire.membrane.fill(0.0));
         let scene = Scene { y, t, switched: *switched, junctions: sums, arrived: &[], across: &[] };
@@ -412,7 +415,8 @@ impl rodas::Equations for Equations {
                 f[at] -= wire.membrane[at] * wire.per_density[at];
             }
         }
-        f.iter_mut().zip(still).filter(|(_, still)| **still).for_each(|(f, _)| *f = 0.0);
+        let rests = f.iter_mut().zip(still).zip(mass).filter(|((_, still), mass)| **still && **mass != 0.0);
+        rests.for_each(|((f, _), _)| *f = 0.0);
     }
 
     fn solve(&mut self, right: &mut [f64]) {

@@ -559,3 +559,15 @@ fn a_refractory_time_of_nothing_is_none() {
         assert!(apart(&spikes(&adaptive(&rule(&cell(time), "", 12), 1e-8).0, "p", 0), &[10.0]) < 1e-6, "{time}");
     }
 }
+
+/// A clamp moves what it holds in a refractory time, too.
+#[test]
+fn a_clamped_cell_may_be_refractory() {
+    let cell = "state v: mV = -60 mV; v' = -(v + 60 mV) / 10 ms; spike when v crosses -50 mV { refractory 2 ms }";
+    let ramp = "; clamp h: -60 mV + ramp(delay = 0 ms, duration = 20 ms, start = 0 mV, finish = 40 mV) -> p.v";
+    let (result, _) = adaptive(&rule(cell, ramp, 12), 1e-8);
+    assert!(apart(&spikes(&result, "p", 0), &[5.0]) < 1e-6);
+    for (t, v) in series(&result, "p.v").t.iter().zip(column(&result, "p.v", 0)) {
+        assert!((v - (-60.0 + 2.0 * t)).abs() < 1e-6, "{v} at {t} ms");
+    }
+}
