@@ -16,30 +16,34 @@ pub fn refused(model: &Model) -> Vec<Diagnostic> {
     }
     let mut found = Vec::new();
     // What is read, where it stands, and by whom.
-    let mut read: Vec<(NodeId, Span, &str)> = Vec::new();
+    let mut read: Vec<(NodeId, Span, String)> = Vec::new();
+    let named = |name: &str| format!("`{name}`");
     for state in model.states.iter().filter(|state| state.edges.is_none()) {
-        read.push((state.rate, state.span, &state.name));
-        read.extend(state.clamp.map(|clamp| (clamp.value, state.span, &state.name[..])));
+        read.push((state.rate, state.span, named(&state.name)));
+        read.extend(state.clamp.map(|clamp| (clamp.value, state.span, named(&state.name))));
     }
     for cable in &model.cables {
         let name = &model.state(cable.v).name;
-        read.extend(cable.currents.iter().map(|current| (current.outward, cable.span, &name[..])));
+        read.extend(cable.currents.iter().map(|current| (current.outward, cable.span, named(name))));
     }
     for jump in &model.jumps {
         let state = model.state(jump.state);
-        read.push((jump.amount, state.span, &state.name));
+        read.push((jump.amount, state.span, named(&state.name)));
     }
-    read.extend(model.records.iter().map(|record| (record.value, record.span, &record.name[..])));
+    for population in &model.populations {
+        let Some(spike) = &population.spike else { continue };
+        let who = format!("the spike rule of `{}`", population.name);
+        read.extend(spike.reads().into_iter().map(|root| (root, spike.span, who.clone())));
+    }
+    read.extend(model.records.iter().map(|record| (record.value, record.span, named(&record.name))));
     for record in model.records.iter().filter(|record| record.probe.is_some()) {
         let why = "`{}` is made by the currents of a step, which are those of the voltages that it is solved for";
         found.push(error(record.span, &why.replace("{}", &record.name)));
     }
-    for (root, span, name) in read {
+    for (root, span, who) in read {
         let reason = model.graph.reachable([root]).into_iter().find_map(|id| match model.graph.node(id) {
-            Node::Noise(..) | Node::White(_) => Some(format!("`{name}` reads noise, which is drawn anew step by step")),
-            Node::Events(..) => {
-                Some(format!("`{name}` gets the events of a Poisson drive, which are drawn step by step"))
-            }
+            Node::Noise(..) | Node::White(_) => Some(format!("{who} reads noise, which is drawn anew step by step")),
+            Node::Events(..) => Some(format!("{who} reads Poisson events, which are drawn step by step")),
             _ => None,
         });
         found.extend(reason.map(|reason| error(span, &reason)));

@@ -571,3 +571,26 @@ fn a_clamped_cell_may_be_refractory() {
         assert!((v - (-60.0 + 2.0 * t)).abs() < 1e-6, "{v} at {t} ms");
     }
 }
+
+/// Spikes that noise makes are refused before the run.
+#[test]
+fn spikes_by_chance_are_refused() {
+    let noise = "; input n: noise(mean = 0 mV, sd = 1 mV, every = 1 ms) -> p.bump";
+    let cell =
+        |rule: &str| format!("input bump: mV; state v: mV = -60 mV; v' = -(v + 40 mV) / 10 ms; spike when {rule}");
+    let poisson = "use std.cells.generators.Poisson
+        network main { population p: Poisson[2] }
+        run { duration = 10 ms; dt = 0.1 ms; record spikes of p }";
+    for (text, reads) in [
+        (poisson.to_string(), "Poisson events, which are"),
+        (rule(&cell("v + bump > -50 mV { v = -60 mV }"), noise, 10), "noise, which is"),
+        (rule(&cell("v crosses -50 mV + bump { v = -60 mV }"), noise, 10), "noise, which is"),
+        (rule(&cell("v > -50 mV { v = -60 mV + bump }"), noise, 10), "noise, which is"),
+        (rule(&cell("v > -50 mV { refractory 1 ms + bump * 1 ms / 1 mV; v = -60 mV }"), noise, 10), "noise, which is"),
+    ] {
+        let errors = compile(&checked(&text), &within(1e-8), &mut |_, _, _| {}).map(|_| ()).unwrap_err();
+        let said = format!("`adaptive` does not solve this: the spike rule of `p` reads {reads} drawn");
+        let [error] = &errors[..] else { panic!("{errors:?}") };
+        assert!(error.message.starts_with(&said) && !error.labels.is_empty(), "{error:?}");
+    }
+}
