@@ -15,7 +15,9 @@ use crate::codegen::plan::Precision;
 use crate::data::Dataset;
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::Carried;
-use crate::driver::{Checked, CompileOptions, EngineChoice, Found, Learner, Lesson, flatten, frame, reads, samples};
+use crate::driver::{
+    Checked, CompileOptions, EngineChoice, Fitted, Found, Learner, Lesson, flatten, frame, reads, samples,
+};
 use crate::engine::EngineError;
 use crate::hir::{self, Schedule};
 use crate::ode::{self, PerCell};
@@ -385,9 +387,15 @@ impl Session {
         let fine = progress.parameters.len() == self.parameters.len()
             && progress.remembered.len() == own.len() + 1
             && progress.remembered.iter().zip(counts).all(fits);
-        if !fine || own != theirs {
+        // Parameters may learn in another order there.
+        let names: Vec<&str> =
+            trained.parameters.iter().map(|line| line.split_once('=').map_or(&line[..], |(name, _)| name)).collect();
+        let there = |one: &Fitted| names.iter().position(|name| *name == one.name);
+        let order: Option<Vec<usize>> = self.learner.fitted().iter().map(there).collect();
+        let (true, Some(order)) = (fine && own == theirs && names.len() == self.parameters.len(), order) else {
             return Err("other weights, delays and parameters have learnt there than learn here".into());
-        }
+        };
+        let ordered = |values: &[f64]| -> Vec<f64> { order.iter().map(|&at| values[at]).collect() };
         let learn = own.iter().map(|(name, _)| name).chain(self.learner.fitted().iter().map(|one| &one.name));
         if let Some(name) = learn.into_iter().find(|name| self.set.contains(*name)) {
             return Err(format!("`{name}` is set, but would go on with what has been learnt there"));
@@ -397,16 +405,18 @@ impl Session {
         }
         let values: Vec<Vec<f64>> = trained.edges.iter().map(|one| one.values.to_vec()).collect();
         self.learner.set_learnt(&values);
-        self.parameters.clone_from(&progress.parameters);
+        self.parameters = ordered(&progress.parameters);
         let (mut settled, kept) = (BTreeMap::new(), self.moving.remembers());
-        let all = self.edges.iter_mut().chain([&mut self.moving]);
-        for (number, (moving, lists)) in all.zip(&progress.remembered).enumerate() {
+        for (number, (moving, lists)) in self.edges.iter_mut().zip(&progress.remembered).enumerate() {
             let lists = lists.each_ref().map(|list| list.as_slice());
             match self.learner.has_settled(number) {
                 true => drop(settled.insert(number, lists[..kept].to_vec())),
                 false => moving.remember(progress.steps, lists),
             }
         }
+        // The last are those of the parameters.
+        let lists = progress.remembered[own.len()].each_ref().map(|list| ordered(list));
+        self.moving.remember(progress.steps, lists.each_ref().map(|list| list.as_slice()));
         self.epochs = progress.epochs;
         self.learner.bring(&settled).map_err(|error| error.0)?;
         if self.patience.is_some() {

@@ -1421,4 +1421,48 @@ fn no_result_takes_the_place_of_what_is_read() {
     assert!(here.path().join("p.spikes.csv").exists());
     assert_eq!(run(&["free.neuro", "-o", "p.csv"]).code, 0);
     assert!(!here.path().join("p.spikes.csv").exists());
+
+/// A training goes on with the parameters of the same names, in whatever order they learn.
+#[test]
+fn a_training_that_goes_on_knows_its_parameters_by_name() {
+    use ndarray::{Array1, arr2};
+    let text = |learn: &str| {
+        format!(
+            "cell In {{ param x = 0; param ga = 3; param gb = 50; state v = 0; v' = (ga * x - v / gb * 10) / 1 ms }}
+            network main {{ population c: In[2] }}
+            run {{ duration = 5 ms; dt = 1 ms; record c.v }}
+            train {{ data = \"d.npz\"; input = c.x; {learn}; loss = mse(last(c.v), correct = 1, incorrect = 0)
+                optimizer = adam(lr = 0.001); epochs = 4; test = 0 }}"
+        )
+    };
+    let here = folder(&[
+        ("ab.neuro", &text("learn c.ga; learn c.gb")),
+        ("ba.neuro", &text("learn c.gb; learn c.ga")),
+        ("a.neuro", &text("learn c.ga")),
+        ("b.neuro", &text("learn c.gb")),
+    ]);
+    let mut npz = ndarray_npy::NpzWriter::new(fs::File::create(here.path().join("d.npz")).unwrap());
+    npz.add_array("x", &arr2(&[[1.0, 0.0], [0.0, 1.0], [1.0, 0.1], [0.1, 1.2]])).unwrap();
+    npz.add_array("y", &Array1::from(vec![0_i64, 1, 0, 1])).unwrap();
+    npz.finish().unwrap();
+    let train = |more: &[&str]| neuroc(&here, &[&["train", "--engine", "interp"], more].concat());
+    for (arguments, code) in [
+        (&["ab.neuro", "-o", "whole.npz"][..], 0),
+        (&["ab.neuro", "-o", "some.npz", "--epochs", "2"], 0),
+        (&["ba.neuro", "-o", "rest.npz", "--resume", "some.npz"], 0),
+        (&["a.neuro", "-o", "one.npz"], 0),
+    ] {
+        let done = train(arguments);
+        assert_eq!(done.code, code, "{arguments:?}: {}", done.err);
+    }
+    let read = |name: &str| neuroc::train::Trained::read(&here.path().join(name)).unwrap().parameters;
+    let mut turned = read("rest.npz");
+    turned.reverse();
+    assert_eq!(turned, read("whole.npz"));
+    let done = train(&["b.neuro", "-o", "x.npz", "--resume", "one.npz"]);
+    assert!(
+        done.code != 0 && done.err.contains("other weights, delays and parameters have learnt there"),
+        "{}",
+        done.err
+    );
 }
