@@ -169,7 +169,7 @@ impl Differentiable {
         for one in fitted {
             let why = if decides_sizes(&model, one) {
                 "says how many cells there are, who is connected, how strongly or when events arrive"
-            } else if ode::moves_a_switch(&model, one.param) {
+            } else if ode::moves_a_switch(&model, one.param, false) {
                 "moves the time at which something is switched"
             } else {
                 continue;

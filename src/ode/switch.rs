@@ -7,14 +7,21 @@
 use super::{Model, Node, NodeId, ParamId, derivative_in_param};
 use crate::operators::{BinaryOp, UnaryOp};
 
-/// Does the parameter decide when something is switched that is a function of time?
-pub fn moves_a_switch(model: &Model, param: ParamId) -> bool {
+/// Does the parameter decide when something is switched that is a function of time? With `surrogate`, what makes a spike has a slope, and only what it
+/// compares is looked at.
+pub fn moves_a_switch(model: &Model, param: ParamId, surrogate: bool) -> bool {
     let mut roots: Vec<NodeId> = Vec::new();
     for state in &model.states {
         roots.push(state.rate);
         roots.extend(state.clamp.iter().map(|clamp| clamp.value));
     }
     roots.extend(model.cables.iter().flat_map(|cable| &cable.currents).map(|current| current.outward));
+    for spike in model.populations.iter().filter_map(|population| population.spike.as_ref()) {
+        let compared = |root| if surrogate { compared(model, root) } else { vec![root] };
+        roots.extend(spike.condition.reads().into_iter().flat_map(compared));
+        roots.extend(spike.resets.iter().map(|reset| reset.1).chain(spike.refractory));
+    }
+    roots.extend(model.jumps.iter().map(|jump| jump.amount));
     roots.extend(model.graded().map(|(_, _, graded)| graded.sent));
     roots.extend(model.records.iter().map(|record| record.value));
     let mut model = model.clone();
@@ -25,6 +32,16 @@ pub fn moves_a_switch(model: &Model, param: ParamId) -> bool {
         .collect::<Vec<_>>()
         .into_iter()
         .any(|operand| derivative_in_param(&mut model, operand, param).is_some())
+}
+
+/// The numbers that the comparisons of a condition compare.
+fn compared(model: &Model, condition: NodeId) -> Vec<NodeId> {
+    match model.graph.node(condition) {
+        Node::Binary(BinaryOp::And | BinaryOp::Or, a, b) => [a, b].iter().flat_map(|&x| compared(model, x)).collect(),
+        Node::Unary(UnaryOp::Not, x) => compared(model, x),
+        Node::Binary(BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge, a, b) => vec![a, b],
+        _ => vec![condition],
+    }
 }
 
 /// Is it a comparison, or a whole number, of the time and no state?

@@ -1466,3 +1466,32 @@ fn a_training_that_goes_on_knows_its_parameters_by_name() {
         done.err
     );
 }
+
+/// What a spike rule reads moves with a stimulus, too: a parameter that moves such an edge has no slope there.
+#[test]
+fn what_moves_a_switch_of_a_spike_rule_does_not_learn() {
+    use ndarray::{Array1, arr2};
+    let text = |spike: &str| {
+        format!(
+            "cell C {{ param x = 0; input bump: mV; state v: mV = 0 mV; v' = (x * 9 mV - v) / 5 ms; spike when {spike} }}
+            network main {{ population c: C[2]
+                input r: ramp(delay = 1 ms, duration = 3 ms, start = 0 mV, finish = 2 mV) -> c.bump }}
+            run {{ duration = 5 ms; dt = 1 ms; record c.v; record spikes of c }}
+            train {{ data = \"d.npz\"; input = c.x; learn r.delay; loss = cross_entropy(spike_count(c)); epochs = 1 }}"
+        )
+    };
+    let here = folder(&[
+        ("condition.neuro", &text("v + bump > 5 mV { v = 0 mV }")),
+        ("level.neuro", &text("v crosses 5 mV - bump { v = 0 mV }")),
+        ("reset.neuro", &text("v > 5 mV { v = bump }")),
+    ]);
+    let mut npz = ndarray_npy::NpzWriter::new(fs::File::create(here.path().join("d.npz")).unwrap());
+    npz.add_array("x", &arr2(&[[1.0, 0.0], [0.0, 1.0]])).unwrap();
+    npz.add_array("y", &Array1::from(vec![0_i64, 1])).unwrap();
+    npz.finish().unwrap();
+    for file in ["condition.neuro", "level.neuro", "reset.neuro"] {
+        let done = neuroc(&here, &["train", file, "--engine", "interp", "-o", "w.npz"]);
+        let said = "`r.delay` moves the time at which something is switched, and cannot learn";
+        assert!(done.code != 0 && done.err.contains(said), "{file}: {}", done.err);
+    }
+}

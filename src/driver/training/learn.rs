@@ -373,7 +373,7 @@ fn without_slope(model: &Model, param: ParamId) -> Option<&'static str> {
     if refractory.into_iter().any(|time| ode::derivative_in_param(&mut scratch, time, param).is_some()) {
         return Some("says how long cells are refractory");
     }
-    ode::moves_a_switch(model, param).then_some("moves the time at which something is switched")
+    ode::moves_a_switch(model, param, true).then_some("moves the time at which something is switched")
 }
 
 /// Refuses a parameter that begins outside of its range.
