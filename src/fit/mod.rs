@@ -1,7 +1,7 @@
 //! Fitting: for which values of free parameters a run comes nearest to given traces and numbers.
 //!
 //! In come a run that can be repeated ([`Runs`]), bounds of its free parameters and [`Target`]s; out go the best values that were found, with how near they come.
-//! Never true here: a value leaves its bounds, or a run that is not finite counts as near.
+//! Never true here: a value leaves its bounds, a run that is not finite counts as near, or what is found is worse than what a search begins with.
 //!
 //! The loss is the mean over the targets. Of a trace it is the mean squared error, divided by the variance of the trace: 1 if a run is no nearer than the
 //! trace's mean. Of a number it is the mean over cells of the squared difference, divided by the square of what counts as far. Bounds are kept by a
@@ -21,6 +21,10 @@ pub use trace::Trace;
 
 pub use crate::hir::FitSearch as Method;
 
+/// No search begins with an unbounded number that is farther from 0. It is a ten-thousandth of the way from a bound to the other one; a loss hardly
+/// changes with what is nearer.
+const FAR: f64 = 9.2;
+
 /// The values that a free parameter can have, in canonical units.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
@@ -35,13 +39,13 @@ impl Bounds {
     fn inside(self, u: f64) -> (f64, f64) {
         let width = self.high - self.low;
         let s = 1.0 / (1.0 + (-u).exp());
-        (self.low + width * s, width * s * (1.0 - s))
+        // A sum is rounded.
+        ((self.low + width * s).clamp(self.low, self.high), width * s * (1.0 - s))
     }
 
-    /// The unbounded number that belongs to a value; of the bounds themselves one that lies near.
+    /// The unbounded number that belongs to a value between the bounds; infinite for the bounds themselves.
     fn outside(self, x: f64) -> f64 {
-        let part = ((x - self.low) / (self.high - self.low)).clamp(0.01, 0.99);
-        (part / (1.0 - part)).ln()
+        ((x - self.low) / (self.high - x)).ln()
     }
 }
 
@@ -58,9 +62,11 @@ mod tests {
             let near = (bounds.inside(u + 1e-6).0 - bounds.inside(u - 1e-6).0) / 2e-6;
             assert!((slope - near).abs() < 1e-6, "{u}: {slope}, not {near}");
         }
-        for x in [-2.8, 0.0, 6.5] {
+        for x in [-3.0, -3.0 + 1e-9, -2.8, 0.0, 6.5, 7.0] {
             assert!((bounds.inside(bounds.outside(x)).0 - x).abs() < 1e-12, "{x}");
         }
-        assert!(bounds.inside(bounds.outside(-3.0)).0 < -2.8);
+        let rounded = Bounds { low: 0.3, high: 0.9 };
+        assert_eq!([f64::NEG_INFINITY, f64::INFINITY].map(|u| rounded.inside(u).0), [0.3, 0.9]);
+        assert!(bounds.inside(-FAR).0 < -2.99 && bounds.inside(-FAR).1 > 1e-4);
     }
 }

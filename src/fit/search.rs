@@ -3,7 +3,7 @@
 //! In come a run, bounds and targets; the optimizers are those of `argmin`. Out goes the best of all runs, whatever an optimizer ends with.
 //! Never true here: a start depends on anything but the seed, its number and the bounds.
 
-use super::{Bounds, Method, Observed, Runs, Target};
+use super::{Bounds, FAR, Method, Observed, Runs, Target};
 use crate::driver::Differentiable;
 use crate::engine::EngineError;
 use crate::runtime::rng::Draw;
@@ -104,6 +104,8 @@ struct Problem<'a> {
     targets: &'a [Target],
     watcher: &'a mut dyn Watcher,
     start: u32,
+    /// The values that the start has, and the unbounded numbers that belong to them.
+    begins: (Vec<f64>, Vec<f64>),
     runs: u64,
     best: Option<(f64, Vec<f64>)>,
     /// The greatest loss, of runs that are not finite too.
@@ -116,7 +118,13 @@ struct Problem<'a> {
 
 impl Problem<'_> {
     fn values(&self, u: &[f64]) -> (Vec<f64>, Vec<f64>) {
-        self.bounds.iter().zip(u).map(|(bounds, &u)| bounds.inside(u)).unzip()
+        let (values, begin) = &self.begins;
+        let value = |at: usize| {
+            let (x, slope) = self.bounds[at].inside(u[at]);
+            // What a start has is no sum that is rounded.
+            (if u[at] == begin[at] { values[at] } else { x }, slope)
+        };
+        (0..u.len()).map(value).unzip()
     }
 
     /// The loss of a run, and its gradient if it is wanted, at a point.
@@ -253,13 +261,15 @@ pub fn fit(
     let mut stopped = false;
     for number in 0..search.starts {
         let from = begin(search, number, bounds, &own);
-        let u: Vec<f64> = bounds.iter().zip(&from).map(|(bounds, &x)| bounds.outside(x)).collect();
+        let begin: Vec<f64> = bounds.iter().zip(&from).map(|(bounds, &x)| bounds.outside(x)).collect();
+        let u: Vec<f64> = begin.iter().map(|u| u.clamp(-FAR, FAR)).collect();
         let problem = RefCell::new(Problem {
             run: &mut *run,
             bounds,
             targets,
             watcher: &mut *watcher,
             start: number,
+            begins: (from.clone(), begin.clone()),
             runs: 0,
             best: None,
             most: f64::NEG_INFINITY,
@@ -267,9 +277,12 @@ pub fn fit(
             failed: None,
             stopped: false,
         });
+        // What lies too near to a bound for a search is tried for itself.
+        let begun = u == begin || problem.borrow_mut().at(&begin, false).is_ok();
         let seen = Seen { problem: &problem, gradients: search.method == Method::Lbfgs };
         // An optimizer may give up, for example where a line search finds nothing lower: the best of its runs counts.
         let _ = match search.method {
+            _ if !begun => Ok(()),
             Method::Lbfgs => {
                 let solver = LBFGS::new(MoreThuenteLineSearch::new(), REMEMBERED);
                 executed(seen, solver, |state: IterState<Vec<f64>, Vec<f64>, (), (), (), f64>| {

@@ -1495,3 +1495,44 @@ fn what_moves_a_switch_of_a_spike_rule_does_not_learn() {
         assert!(done.code != 0 && done.err.contains(said), "{file}: {}", done.err);
     }
 }
+
+/// A fit begins with what the model has, wherever between the bounds it lies, and ends with nothing worse; no value is beyond a bound by rounding.
+#[test]
+fn a_fit_begins_with_the_values_of_its_model() {
+    let text = |param: &str, rate: &str| {
+        format!(
+            "cell C {{ param {param}; state v = 1; v' = {rate} / 10 ms }}
+            network main {{ population c: C }}
+            run {{ duration = 20 ms; dt = 0.5 ms; record c.v }}"
+        )
+    };
+    let here = folder(&[("g.neuro", &text("g = 0.3", "-g * v")), ("p.neuro", &text("p = 0.5", "p"))]);
+    let fit = |file: &str, more: &[&str]| {
+        let rest = ["--engine", "interp", "-o", "x.set", "--json"];
+        let done = neuroc(&here, &[&["fit", file][..], more, &rest].concat());
+        assert_eq!(done.code, 0, "{more:?}: {}", done.err);
+        serde_json::from_str::<serde_json::Value>(&done.out).unwrap()
+    };
+    assert_eq!(neuroc(&here, &["run", "g.neuro", "--engine", "interp", "-o", "own.csv", "--quiet"]).code, 0);
+    for search in ["lbfgs", "nelder-mead"] {
+        for bounds in ["c.g=0..100", "c.g=0.3..100", "c.g=0..0.30000001"] {
+            let target = ["--free", bounds, "--target", "c.v=own.csv", "--search", search, "--iterations", "1"];
+            let said = fit("g.neuro", &target);
+            assert_eq!(
+                (&said["values"]["c.g"], &said["starts"][0]["from"]["c.g"]),
+                (&0.3.into(), &0.3.into()),
+                "{said}"
+            );
+            assert!(said["loss"].as_f64().unwrap() < 1e-9, "{search} {bounds}: {said}");
+        }
+    }
+    // A target that no value between the bounds reaches: the nearest is a bound, and the next fit goes on from there.
+    fs::write(here.path().join("far.csv"), "t,v\n0,1\n20,9\n").unwrap();
+    let target = ["--free", "c.p=0.3..0.9", "--target", "c.v=far.csv", "--search", "nelder-mead"];
+    let first = fit("p.neuro", &target);
+    assert!(first["values"]["c.p"].as_f64().is_some_and(|p| p > 0.899 && p <= 0.9), "{first}");
+    let set = format!("c.p={}", first["values"]["c.p"]);
+    let next = fit("p.neuro", &[&target[..], &["--set", &set, "--iterations", "1"]].concat());
+    assert_eq!(next["starts"][0]["from"], first["values"], "{next}");
+    assert!(next["loss"].as_f64() <= first["loss"].as_f64(), "{first} {next}");
+}
