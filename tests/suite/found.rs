@@ -1494,6 +1494,16 @@ fn what_moves_a_switch_of_a_spike_rule_does_not_learn() {
         let said = "`r.delay` moves the time at which something is switched, and cannot learn";
         assert!(done.code != 0 && done.err.contains(said), "{file}: {}", done.err);
     }
+    // When a drive sends something is such an edge, too.
+    let text = "cell C { state v: mV = 0 mV; v' = -v / 5 ms }
+        synapse Kick { on event(weight: mV) { v += weight } }
+        network main { param t0 = 3 ms; population p: C; drive p via Kick from times(t0) { weight = 1 mV } }
+        run { duration = 10 ms; dt = 0.1 ms; record p.v }";
+    let here = folder(&[("t.neuro", text), ("v.csv", "t,v\n0,0\n10,1\n")]);
+    let free = ["--free", "t0=2..6ms", "--target", "p.v=v.csv"];
+    let done = neuroc(&here, &[&["fit", "t.neuro", "--engine", "interp", "-o", "x.set"][..], &free].concat());
+    let said = "`t0` moves the time at which something is switched, and has no gradient";
+    assert!(done.code != 0 && done.err.contains(said), "{}", done.err);
 }
 
 /// A fit begins with what the model has, wherever between the bounds it lies, and ends with nothing worse; no value is beyond a bound by rounding.
