@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 
 /// The version of the manifest's form.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 /// A file to write.
 #[derive(Debug, Clone, PartialEq)]
@@ -222,9 +222,10 @@ impl Artefact<'_> {
                 let (from, all) = match entry.kind {
                     // All rows of the run: the call of number `k` takes `rows` of them from `k * rows` on.
                     Kind::Stretch(_) => ("rows", rows * self.calls as usize),
-                    // The call that begins with step `k` takes `rows` of them from `k` on, for any step of the run.
-                    Kind::Step => ("steps", rows + self.steps as usize),
-                    Kind::Init | Kind::Line(_) | Kind::Observe | Kind::Forward(_) | Kind::Back(_) => ("inputs", rows),
+                    // The call that begins with step `k`, or observes what is there before it, takes `rows` of them from
+                    // `k` on, for any step of the run and for its end.
+                    Kind::Step | Kind::Observe => ("steps", rows + self.steps as usize),
+                    Kind::Init | Kind::Line(_) | Kind::Forward(_) | Kind::Back(_) => ("inputs", rows),
                 };
                 let table = self.inputs.rows(entry, (role, part), 0, all, all);
                 let dims = vec![all, entry.rows[&(role, part)].len()];

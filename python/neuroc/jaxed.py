@@ -166,10 +166,10 @@ class JaxModel:
         return after, counts
 
     def observe(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """What of a model is no state, such as currents that it records, by name."""
-        described = self._manifest["functions"]["observe"]
-        made = self._calls["observe"](*self._arguments(described["arguments"], self._tables, lambda a: state[a["name"]], 0, 0))
-        return {r["name"]: value for r, value in zip(described["results"], made)}
+        """What of a model is no state, such as currents that it records, by name, at the time of the state."""
+        at, described = self._jax.numpy.asarray(state["step"]), self._manifest["functions"]["observe"]
+        made = self._calls["observe"](*self._arguments(described["arguments"], self._tables, lambda a: state[a["name"]], at, 0))
+        return {r["name"].removesuffix("'out"): value for r, value in zip(described["results"], made)}
 
     def _words(self) -> dict[str, Any]:
         results = self._manifest["functions"]["step"]["results"]

@@ -147,3 +147,17 @@ def test_what_has_no_gradient_says_so(root):
     name = next(name for name in f.states if name.endswith(".v"))
     with pytest.raises(neuroc.ModelError, match="changes by a jump when it spikes"):
         jax.grad(lambda v: f.step({**state, name: v})[0][name].sum())(state[name])
+
+
+def test_what_is_observed_is_that_of_its_time():
+    model = neuroc.parse("""
+    cell Wave { param k = 0.5 /ms  state x = 1  let w = sin(t * 1 /ms) + x  x' = -k * x }
+    network main { population p: Wave }
+    run { duration = 10 ms; dt = 0.1 ms; method = euler; record p.{x, w} }
+    """)
+    f, w = model.to_jax(duration=10), model.run()["w"]
+    state = f.init()
+    for at in (0, 20, 100):
+        state, _ = f.steps(state, at - int(state["step"]))
+        assert float(f.observe(state)["p.w"][0]) == pytest.approx(float(w[at, 0]), abs=1e-12)
+        assert float(jax.jit(f.observe)(state)["p.w"][0]) == pytest.approx(float(w[at, 0]), abs=1e-12)

@@ -1,6 +1,7 @@
 //! StableHLO: what modules look like (snapshots, reviewed), that XLA accepts each of them, that the memory of states is reused, and the
 //! files of `build --emit stablehlo`.
 
+use neuroc::artefact;
 use neuroc::codegen::plan::{DeviceClass, PlanOptions, Precision, Stretch, plan};
 use neuroc::codegen::stablehlo::{Entry, Kind, Slot, mlir};
 use neuroc::driver::{self, CompileOptions, EngineChoice, Experiment};
@@ -225,4 +226,27 @@ fn a_value_that_is_not_finite_is_found() {
     let Ending::NotFinite(why) = outcome.ending else { panic!("{:?}", outcome.ending) };
     assert!(why.message.contains("became infinite at t = 875.5 ms"), "{}", why.message);
     assert!(!engine.all_finite());
+}
+
+/// What is observed may depend on the time: the numbers of the artefact have a row for every step, and for the end.
+#[test]
+fn what_is_observed_has_the_numbers_of_every_step() {
+    let text = "cell Wave { state x = 1; let w = sin(t * 1 /ms) + x; x' = -0.5 /ms * x }
+        network main { population p: Wave }
+        run { duration = 10 ms; dt = 0.1 ms; method = euler; record p.{x, w} }";
+    let checked = driver::check_text("wave.neuro", Path::new(""), text, &Sources);
+    let experiment = compiled(&checked, None);
+    let files = artefact::files(&experiment, &experiment.plan(Precision::F64).unwrap(), DeviceClass::Cpu).unwrap();
+    let bytes = |name: &str| files.iter().find(|file| file.name == name).unwrap().bytes.clone();
+    let manifest: serde_json::Value = serde_json::from_slice(&bytes("manifest.json")).unwrap();
+    let arguments = manifest["functions"]["observe"]["arguments"].as_array().unwrap();
+    let rows: Vec<_> = arguments.iter().filter(|a| a["from"] == "steps").collect();
+    assert!(!rows.is_empty(), "{arguments:?}");
+    let mut inputs = ndarray_npy::NpzReader::new(std::io::Cursor::new(bytes("inputs.npz"))).unwrap();
+    for argument in rows {
+        let key = argument["key"].as_str().unwrap();
+        let all: ndarray::Array2<f64> = inputs.by_name(key).unwrap();
+        assert_eq!((all.nrows(), &argument["shape"][0]), (101, &serde_json::json!(1)));
+        assert!(all.column(0).iter().zip(all.column(0).iter().skip(1)).any(|(a, b)| a != b), "{key}");
+    }
 }
