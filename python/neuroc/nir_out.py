@@ -129,6 +129,11 @@ class Reader:
             return 1 / (1 - z)
         if self.method == "crank_nicolson":
             return (1 + z / 2) / (1 - z / 2)
+        if self.method == "adaptive":
+            raise ValueError(
+                "its steps are as long as its states allow (`adaptive`), which no time constants do with Euler's method; run it with another "
+                "method, or take the equations as they are (steps=False)"
+            )
         terms = {"heun": 2, "rk4": 4}[self.method]
         return np.asarray(sum(z**n / math.factorial(n) for n in range(terms + 1)), dtype=np.float64)
 

@@ -718,3 +718,14 @@ def test_models_that_are_no_networks_of_such_cells_are_told(squid, root):
         model.to_nir(inputs=["nobody"])
     with pytest.raises(neuroc.UsageError, match="unit"):
         model.to_nir(unit="h")
+
+
+def test_adaptive_steps_have_no_time_constants():
+    text = """
+    cell Leaky { state v: mV = 0 mV  v' = -v / 10 ms  spike when v > 1 mV { v = 0 mV } }
+    network main { population cells: Leaky[2] }
+    run { duration = 5 ms; dt = 0.1 ms; method = adaptive; record cells.v }
+    """
+    with pytest.raises(neuroc.UsageError, match="steps=False"):
+        neuroc.parse(text).to_nir()
+    assert any(isinstance(node, nir.LIF) for node in neuroc.parse(text).to_nir(steps=False).nodes.values())
