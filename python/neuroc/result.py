@@ -6,7 +6,7 @@ import html
 import json
 import os
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 class Trace(np.ndarray):
     """Samples of one record, shape `[time, cell]`, in `unit`: an array that also knows when and where they were taken.
 
-    What is computed from it, and its slices, are plain numbers again: `t` and `cells` belong to the whole.
+    What is computed from it, and its slices, are plain numbers again: `t` and `cells` belong to the whole. What NumPy still makes of this class,
+    such as `trace.T`, has no name and is pickled and copied as the array that it is.
     """
 
     #: The name of the record, such as "squid.soma.v".
@@ -81,15 +82,21 @@ class Trace(np.ndarray):
         return np.asarray(self)[index]
 
     def __reduce__(self) -> Any:
+        if not hasattr(self, "name"):
+            return np.asarray, (np.asarray(self),)
         own = (self.name, self.population, self.unit, self.cells, self.t, np.asarray(self))
         return _trace, (*own, self.compartments, self.distance)
 
-    def __copy__(self) -> Trace:
+    def __copy__(self) -> NDArray[Any]:
+        if not hasattr(self, "name"):
+            return copy(np.asarray(self))
         make, (*own, values, compartments, distance) = self.__reduce__()
         copied: Trace = make(*own, values.copy(), compartments, distance)
         return copied
 
-    def __deepcopy__(self, memo: Any) -> Trace:
+    def __deepcopy__(self, memo: Any) -> NDArray[Any]:
+        if not hasattr(self, "name"):
+            return deepcopy(np.asarray(self), memo)
         make, parts = self.__reduce__()
         copied: Trace = make(*deepcopy(parts, memo))
         return copied
@@ -213,6 +220,13 @@ class Result(Mapping[str, Trace]):
 
     def __len__(self) -> int:
         return len(self._traces)
+
+    def __eq__(self, other: object) -> bool:
+        # Whether arrays are equal has no single answer; a result is itself.
+        return self is other
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
     def __reduce__(self) -> Any:
         # As a file holds it; how long the run took is in no file.

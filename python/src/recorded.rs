@@ -108,6 +108,11 @@ impl Recorded {
             if (Some(times), shape) != (head.samples, (times as usize, head.cells.len())) {
                 return Err(error::usage(format!("the arrays of `{}` have another shape now", head.name)));
             }
+            let t_now = t.as_array();
+            if t_now.iter().any(|t| !t.is_finite()) || t_now.iter().zip(t_now.iter().skip(1)).any(|(a, b)| a > b) {
+                let why = "times are finite numbers that do not go backwards";
+                return Err(error::usage(format!("the array of the times of `{}` is none any more: {why}", head.name)));
+            }
             rows.push((t, values));
         }
         Ok(rows)

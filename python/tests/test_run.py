@@ -541,3 +541,28 @@ def test_adaptive_steps(squid):
     for wrong, words in [({"rtol": 2.0}, "between 0 and 1"), ({"atol": "small"}, "between 0 and 1"), ({"max_step": 0}, "above zero")]:
         with pytest.raises(neuroc.UsageError, match=words):
             model.run(method="adaptive", **wrong)
+
+
+def test_times_that_are_none_are_not_saved(squid, tmp_path):
+    for wrong in (float("nan"), float("inf"), -1.0):
+        result = neuroc.load(squid).run(duration=2)
+        result["v"].t[3] = wrong
+        with pytest.raises(neuroc.UsageError, match="do not go backwards"):
+            result.save(tmp_path / "r.npz")
+        with pytest.raises(neuroc.UsageError, match="do not go backwards"):
+            result.report()
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_made_of_a_trace_is_copied_as_an_array(squid):
+    v = neuroc.load(squid).run(duration=2)["v"]
+    for made in (v.T, v.copy(), v.ravel(), v.astype(np.float32), v.reshape(1, -1)):
+        for copied in (pickle.loads(pickle.dumps(made)), pickle.loads(pickle.dumps(made, 2)), copy.copy(made), copy.deepcopy(made)):
+            assert type(copied) is np.ndarray and copied.dtype == made.dtype and (copied == np.asarray(made)).all()
+            assert not np.shares_memory(copied, v)
+    assert copy.copy(v).name == copy.deepcopy(v).name == pickle.loads(pickle.dumps(v)).name == v.name
+
+
+def test_a_result_is_itself(squid):
+    one, other = (neuroc.load(squid).run(duration=2) for _ in range(2))
+    assert one == one and one != other and other not in [one] and len({one, other, one}) == 2
