@@ -415,7 +415,7 @@ class Model:
         memory
             For the states that going back needs; where it is less than all of them take, steps are taken again, with the same bits.
 
-        Other options are those of `run`; it is done in f64. Raises `SettingError` for names that do not fit, and for
+        Other options are those of `run` but `trace_nan` and `progress`; it is done in f64. Raises `SettingError` for names that do not fit, and for
         models without gradients so far (cells that are reset, synapses with events).
         """
         if isinstance(parameters, str) or not parameters:
@@ -463,7 +463,8 @@ class Model:
         progress
             As in `run`; a function is called with the number of the start, its runs so far, and its least loss so far.
 
-        Ctrl-C raises `Interrupted`, whose `fit` is the best until then. Raises what `gradient` raises.
+        Other options are those of `run` but `trace_nan`. Ctrl-C raises `Interrupted`, whose `fit` is the best until then. Raises what
+        `gradient` raises.
         """
         bars.checked(progress)
         _whole(1, starts=starts, iterations=iterations)
@@ -505,6 +506,8 @@ class Model:
         progress
             As in `run`; a function is called with the number of the epoch, the samples seen of it, how many there are, and the mean loss.
 
+        Other options are those of `run` but `trace_nan`.
+
         With `patience` in the block the training may end before its epochs; what is answered and written is what was best for the test samples.
 
         Ctrl-C raises `Interrupted`, whose `trained` is what was learnt until the last whole epoch (None before the first).
@@ -542,8 +545,8 @@ class Model:
     @staticmethod
     def _options(options: Mapping[str, Any]) -> dict[str, Any]:
         known = {
-            "duration", "dt", "every", "method", "rtol", "atol", "max_step", "seed", "engine", "precision", "accuracy", "threads",
-            "passes", "cache",
+            "duration", "dt", "every", "method", "rtol", "atol", "max_step", "seed", "engine", "device", "precision", "accuracy",
+            "threads", "passes", "cache",
         }  # fmt: skip
         unknown = sorted(set(options) - known)
         if unknown:

@@ -309,3 +309,14 @@ def test_progress_is_told(squid):
     assert told == sorted(told) and all(whole == 50 for _, whole in told)
     with pytest.raises(ZeroDivisionError):
         model.run(duration=5000, progress=lambda done, whole: 1 / 0)
+
+
+def test_devices_are_options_of_what_learns(axon, net):
+    wrong = {"engine": "interp", "device": "cpu"}
+    for learn in (
+        lambda: axon.gradient(["Na.gbar"], **wrong),
+        lambda: axon.fit({"Na.gbar": (50, 300)}, **wrong),
+        lambda: neuroc.load(net).train(1, **wrong),
+    ):
+        with pytest.raises(neuroc.UsageError, match="`device` is what the XLA engine runs on"):
+            learn()
