@@ -116,7 +116,10 @@ def _value(name: str, value: Any) -> Any:
     if isinstance(value, (bool, np.bool_)):
         raise UsageError(f"`{name}` is a number, not {value}; write 1 or 0 if that is meant")
     if isinstance(value, (int, np.integer, np.floating)):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise SettingError(f"`{name}` is given a number that is too large; the largest is 1.8e308") from None
     array = np.asarray(value)
     if array.dtype.kind not in "iuf":
         raise UsageError(
@@ -207,8 +210,8 @@ class Model:
             return
         try:
             least = float(np.min(np.asarray(value, dtype=float)))
-        except (TypeError, ValueError):
-            return
+        except (TypeError, ValueError, OverflowError):
+            return  # refused where it is set
         if least < COLDEST:
             raise SettingError(
                 f'error: `{name}` is shown in K, and {least:.12g} K are {least - 273.15:.12g} degC: write "{least:.12g} degC", or kelvin'

@@ -11,6 +11,7 @@ use neuroc::results::Checkpoint;
 use neuroc::simulate::{Ending, Quantity, Stepping};
 use neuroc::step::Source;
 use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -136,15 +137,24 @@ impl Inner {
     }
 }
 
+/// A number of steps.
+fn steps(n: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let few = match n.extract::<i64>() {
+        Ok(few) => u64::try_from(few).ok(),
+        Err(error) if error.is_instance_of::<PyOverflowError>(n.py()) => None,
+        Err(error) => return Err(error),
+    };
+    few.ok_or_else(|| usage(format!("{n} steps cannot be taken; 0 to {} can", i64::MAX)))
+}
+
 #[pymethods]
 impl Simulator {
     /// Takes `n` steps of `dt`. Answers how many spikes there were, of all populations.
     ///
     /// Raises `NotFiniteError` if a state became NaN or infinite, and `KeyboardInterrupt` at Ctrl-C, after which it may go on.
     #[pyo3(signature = (n = 1, /))]
-    fn step(&self, py: Python<'_>, n: i64) -> PyResult<usize> {
+    fn step(&self, py: Python<'_>, #[pyo3(from_py_with = steps)] n: u64) -> PyResult<usize> {
         self.with(|inner| {
-            let n = u64::try_from(n).map_err(|_| usage(format!("{n} steps cannot be taken; 0 or more can")))?;
             let mut signals = Signals::new(None);
             let ended = if n.saturating_mul(inner.cells as u64) <= SHORT {
                 inner.stepping.step(n, &mut signals)

@@ -220,3 +220,13 @@ def test_the_example_of_a_closed_loop_holds_the_rate(root):
     assert done.returncode == 0, done.stderr
     rate, speed = (float(line.split()[0]) for line in done.stdout.splitlines())
     assert 70 <= rate <= 80 and speed > 0
+
+
+def test_numbers_of_steps_that_cannot_be(squid):
+    s = neuroc.load(squid).simulator(engine="interp")
+    for wrong in (-1, 2**63, -(2**63) - 1, 10**400):
+        with pytest.raises(neuroc.UsageError, match="steps cannot be taken"):
+            s.step(wrong)
+    with pytest.raises(TypeError):
+        s.step("1")
+    assert s.steps == 0
