@@ -588,7 +588,8 @@ class Model:
     def stage(self, name: str, **options: Any) -> str:
         """A stage of the compilation as text: "ast", "hir", "ode", "ir", "ir-opt", "plan", "rust" or "stablehlo".
 
-        `dt`, `duration`, `method`, `seed`, `precision`, `accuracy` and `passes` are options as in `run`.
+        `dt`, `duration`, `every`, `method`, `seed`, `precision`, `accuracy` and `passes` are options as in `run`; "stablehlo" is what XLA runs, all
+        others are for the native engine.
         """
         known = {"dt", "duration", "every", "method", "seed", "precision", "accuracy", "passes"}
         unknown = sorted(set(options) - known)

@@ -8,7 +8,7 @@ use crate::fitting::{self, Differentiable};
 use crate::learning::{Learning, Trained};
 use crate::packed;
 use crate::recorded::Recorded;
-use crate::running::{Machine, Said, Signals};
+use crate::running::{Engine, Machine, Said, Signals};
 use crate::simulator::Simulator;
 use crate::value::{self, Given};
 #[cfg(feature = "xla")]
@@ -517,10 +517,9 @@ impl Model {
                     return Err(usage(format!("there is no stage \"{name}\"; the stages are {names}")));
                 }
             };
-            // What would run it does not matter.
-            options.set_item("engine", "native")?;
+            // Which precisions and accuracies there are depends on what the text is for.
+            options.set_item("engine", Engine::of(stage.backend())?.name())?;
             let (compile, machine) = self.options(&self.settings(), options)?;
-            let compile = CompileOptions { backend: stage.backend(), ..compile };
             let emitted =
                 py.detach(|| stages::emit(&self.checked, stage, &compile, machine.precision, &mut |_, _, _| {}));
             emitted.map(|e| e.text).map_err(|d| self.wrong(&d))

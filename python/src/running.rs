@@ -78,6 +78,14 @@ impl Engine {
         }
     }
 
+    /// What runs the programs that the passes prepare for a back end.
+    pub fn of(backend: Backend) -> PyResult<Engine> {
+        match backend {
+            Backend::Native => Ok(Engine::Native),
+            Backend::Xla => Engine::named("xla"),
+        }
+    }
+
     fn named(name: &str) -> PyResult<Engine> {
         match name {
             "native" => Ok(Engine::Native),
@@ -161,7 +169,8 @@ impl Machine {
             )));
         }
         if !on_xla && precision == Precision::Bf16 {
-            return Err(usage("native code stores f64 or f32; precision=\"bf16\" is for engine=\"xla\""));
+            let instead = "engine=\"xla\", or the stage \"stablehlo\"";
+            return Err(usage(format!("native code stores f64 or f32; precision=\"bf16\" is for {instead}")));
         }
         let single = precision != Precision::F64;
         let (tolerance, accuracy) = match said.accuracy.as_deref() {

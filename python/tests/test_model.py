@@ -247,3 +247,24 @@ def test_bounds_of_fits_take_quantities(root):
     assert by_unit.values == by_number.values
     with pytest.raises(neuroc.SettingError, match="plain numbers or texts"):
         model.fit({"Na.gbar": (50, 300)}, {"max(squid.axon.v)": 0.04 * quantities.V}, engine="interp")
+
+
+def test_numbers_that_are_too_large_are_refused(squid):
+    model = neuroc.load(squid)
+    for name in ("soma.v", "Na.gbar"):
+        with pytest.raises(neuroc.SettingError, match="too large"):
+            model.set({name: 10**400})
+    with pytest.raises(neuroc.SettingError, match="too large"):
+        neuroc.parse(WARM).set("celsius", 10**400)
+    assert model.settings == []
+
+
+@pytest.mark.skipif(not neuroc.XLA, reason="a build without XLA")
+def test_modules_have_the_precisions_and_accuracies_of_xla(squid):
+    model = neuroc.load(squid)
+    assert "func.func @step(" in model.stablehlo(precision="bf16")
+    with pytest.raises(neuroc.UsageError, match="XLA's functions have their own"):
+        model.stablehlo(accuracy="1e-6")
+    with pytest.raises(neuroc.UsageError, match="bf16"):
+        model.rust(precision="bf16")
+    assert model.rust(accuracy="1e-6") != model.rust()
