@@ -7,6 +7,7 @@ use crate::plot::{self, PlotError, PlotKind, PlotOptions};
 use crate::report::{self, About, Thinned};
 use crate::results::{Found, Reading};
 use clap::ValueEnum;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Draw a result, or the cell of a model.
@@ -90,7 +91,7 @@ enum Kind {
     Space,
 }
 
-/// Numbers of cells.
+/// Numbers of cells, each once, in the order in which they are named.
 #[derive(Debug, Clone)]
 struct Cells(Vec<u64>);
 
@@ -101,9 +102,16 @@ pub fn run(args: &Args) -> Exit {
     }
     let Some(file) = &args.file else { return Exit::Usage };
     let space = args.kind == Kind::Space;
-    for (option, given) in [("--at", !args.at.is_empty()), ("--along", args.along.is_some())] {
-        if given && !space {
-            complain(format!("`{option}` is for --kind space"));
+    let binned = matches!(args.kind, Kind::All | Kind::Rates | Kind::Correlation | Kind::Spectrum);
+    let against = matches!(args.kind, Kind::All | Kind::Rates | Kind::Cells);
+    for (option, given, fits, meant) in [
+        ("--at", !args.at.is_empty(), space, "--kind space"),
+        ("--along", args.along.is_some(), space, "--kind space"),
+        ("--bin", args.bin.is_some(), binned, "--kind rates, correlation and spectrum"),
+        ("--against", args.against.is_some(), against, AGAINST),
+    ] {
+        if given && !fits {
+            complain(format!("`{option}` is for {meant}"));
             return Exit::Usage;
         }
     }
@@ -127,6 +135,18 @@ pub fn run(args: &Args) -> Exit {
         Ok(result) => result,
         Err(error) => return misused(error),
     };
+    let (axes, cells) = match &result {
+        Found::Run(_) => (0, args.kind == Kind::Cells),
+        Found::Sweep(sweep) => (sweep.shape.len(), false),
+    };
+    if args.against.is_some() && axes != 2 && !cells {
+        complain(format!("`--against` is for {AGAINST}"));
+        return Exit::Usage;
+    }
+    if args.bin.is_some() && axes > 0 {
+        complain("`--bin` is for single runs: of a sweep, rates are those of the whole time that is shown");
+        return Exit::Usage;
+    }
     let defaults = PlotOptions::default();
     let window = match (args.from, args.to) {
         (None, None) => None,
@@ -158,6 +178,9 @@ pub fn run(args: &Args) -> Exit {
     let path = args.output.clone().unwrap_or_else(|| file.with_extension("svg"));
     drawn(&path, || plot::draw_found(&result, &path, &options))
 }
+
+/// What `--against` is for.
+const AGAINST: &str = "--kind cells, and for rates or largest values of a sweep of two axes";
 
 /// Draws, and says what became of it.
 fn drawn(path: &Path, draw: impl FnOnce() -> Result<(), PlotError>) -> Exit {
@@ -235,5 +258,8 @@ fn cells(text: &str) -> Result<Cells, String> {
             }
         }
     }
+    // A cell that is named twice is one cell; the first that is named is drawn where one alone is.
+    let mut known = BTreeSet::new();
+    all.retain(|cell| known.insert(*cell));
     Ok(Cells(all))
 }

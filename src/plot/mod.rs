@@ -109,7 +109,7 @@ pub struct PlotOptions {
     /// Only series and spike trains (named `POP.spikes`) that match one of these; all if empty. A pattern matches a
     /// whole name or its last parts (`soma.v`), and `*` stands for any text.
     pub series: Vec<String>,
-    /// The cells whose traces, spikes and intervals are drawn; chosen for each panel if empty.
+    /// The cells whose traces, spikes and intervals are drawn, each named once; chosen for each panel if empty.
     pub cells: Vec<u64>,
     /// The parameter of the cells that their rates are drawn against; their numbers if `None`. Of a sweep of two axes, the one along which lines are drawn.
     pub against: Option<String>,

@@ -70,6 +70,9 @@ pub struct Along {
 /// Population rates are drawn unasked from this many cells on.
 const CELLS_FOR_A_RATE: usize = 20;
 
+/// What is said where no chosen cell can be drawn.
+pub const NO_CELL: &str = "none of these cells is there, or recorded";
+
 /// The panels, and what they show along their axis.
 pub fn select<'a>(result: &'a RunResult, options: &PlotOptions) -> Result<(Vec<Panel<'a>>, Along), PlotError> {
     let chosen = |name: &str| options.series.is_empty() || options.series.iter().any(|p| matches(p, name));
@@ -81,7 +84,7 @@ pub fn select<'a>(result: &'a RunResult, options: &PlotOptions) -> Result<(Vec<P
     let trains: Vec<&SpikeTrain> =
         result.spikes.iter().filter(|s| want_spikes && s.cells > 0 && chosen(&spikes_name(s))).collect();
     if series.is_empty() && (trains.is_empty() || matches!(options.kind, PlotKind::Traces | PlotKind::Space)) {
-        return Err(PlotError::Nothing(nothing(result, options)));
+        return Err(nothing(result, options));
     }
     // The spectrum of a rate is that of the whole run, whatever else was recorded when.
     let spans = if options.kind == PlotKind::Spectrum && !trains.is_empty() { &[][..] } else { &series[..] };
@@ -122,7 +125,7 @@ pub fn select<'a>(result: &'a RunResult, options: &PlotOptions) -> Result<(Vec<P
     if panels.is_empty() {
         let why = match options.cells.is_empty() {
             true => "the series have no columns",
-            false => "none of these cells is there, or recorded",
+            false => NO_CELL,
         };
         return Err(PlotError::Nothing(why.to_owned()));
     }
@@ -241,15 +244,16 @@ fn cell_rates<'a>(
     let Some((low, high)) = ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else {
         let each = |p: &&crate::results::Parameter| matches!(p.values, ParameterValues::PerCell { .. });
         let names: Vec<&str> = result.parameters.iter().filter(each).map(|p| p.name.as_str()).collect();
-        let why = match (&options.against, names.is_empty()) {
-            (Some(name), true) => format!("no parameter differs from cell to cell, `{name}` neither"),
-            (Some(name), false) => format!(
+        return Err(match (&options.against, names.is_empty()) {
+            (Some(name), true) => {
+                PlotError::Nothing(format!("no parameter differs from cell to cell, `{name}` neither"))
+            }
+            (Some(name), false) => PlotError::Options(format!(
                 "no parameter that differs from cell to cell is called `{name}`: there are {}",
                 names.join(", ")
-            ),
-            (None, _) => "none of these cells spikes".to_owned(),
-        };
-        return Err(PlotError::Nothing(why));
+            )),
+            (None, _) => PlotError::Nothing("none of these cells spikes".to_owned()),
+        });
     };
     let range = if low < high { (low, high) } else { (low - 0.5, low + 0.5) };
     let panel = |(population, rates): (&str, CellRates)| Panel {
@@ -269,7 +273,7 @@ fn space<'a>(
     if cells.is_empty() {
         let of_compartments = series.iter().any(|s| s.compartments.is_some());
         return Err(PlotError::Nothing(match of_compartments {
-            true => "none of these cells is there, or recorded".into(),
+            true => NO_CELL.into(),
             false => "nothing was recorded in the compartments of sections, as `record cells.all.v` does".into(),
         }));
     }
@@ -295,7 +299,8 @@ fn spikes_name(train: &SpikeTrain) -> String {
     format!("{}.spikes", train.population)
 }
 
-fn nothing(result: &RunResult, options: &PlotOptions) -> String {
+/// Why there is nothing: the results hold none of it, or none of the name that is asked for.
+fn nothing(result: &RunResult, options: &PlotOptions) -> PlotError {
     let (of_series, of_spikes) = options.kind.shows();
     // Spikes alone are no traces.
     let of_spikes = of_spikes && options.kind != PlotKind::Traces;
@@ -306,13 +311,14 @@ fn nothing(result: &RunResult, options: &PlotOptions) -> String {
         (true, false) => "series",
         (false, _) => "spikes",
     };
-    if names.is_empty() {
-        return format!("the results hold no {what}");
+    if names.is_empty() || options.series.is_empty() {
+        return PlotError::Nothing(format!("the results hold no {what}"));
     }
     let more = names.len().saturating_sub(20);
     names.truncate(20);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("no name matches {}; there are {}{more}", options.series.join(" or "), names.join(", "))
+    let (asked, names) = (options.series.join(" or "), names.join(", "));
+    PlotError::Options(format!("no name matches {asked}; there are {names}{more}"))
 }
 
 /// Whether a pattern with `*` for any text matches the whole name or its last parts.
@@ -362,24 +368,26 @@ fn window(
     if low > high {
         return Err(PlotError::Nothing("the run recorded no sample".to_owned()));
     }
-    let Some((first, last)) = options.window else {
-        return Ok(if low < high { (low, high) } else { (low, low + 1.0) });
-    };
+    let (first, last) = options.window.map_or(Ok((low, high)), |asked| within(asked, (low, high), "run"))?;
+    Ok(if first < last { (first, last) } else { (first, first + 1.0) })
+}
+
+/// The time window that is asked for, of what (a run, or runs) has samples from `low` to `high`. An end that is not given
+/// is that of the samples.
+pub fn within((first, last): (f64, f64), (low, high): (f64, f64), what: &str) -> Result<(f64, f64), PlotError> {
     if !(first.is_finite() && last.is_finite() && first < last) {
         return Err(PlotError::Options(format!("a time window from {first} ms to {last} ms is empty")));
     }
-    // An end that is not given is that of the run.
     let asked = match (first, last) {
         (first, f64::MAX) => format!("from {first} ms on"),
         (f64::MIN, last) => format!("up to {last} ms"),
         (first, last) => format!("from {first} ms to {last} ms"),
     };
     if last < low || first > high {
-        let why = format!("the time window {asked} is outside the run, from {low} ms to {high} ms");
+        let why = format!("the time window {asked} is outside the {what}, from {low} ms to {high} ms");
         return Err(PlotError::Nothing(why));
     }
-    let (first, last) = (if first == f64::MIN { low } else { first }, if last == f64::MAX { high } else { last });
-    Ok(if first < last { (first, last) } else { (first, first + 1.0) })
+    Ok((if first == f64::MIN { low } else { first }, if last == f64::MAX { high } else { last }))
 }
 
 /// The populations in the order in which they were recorded.

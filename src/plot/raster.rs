@@ -12,6 +12,7 @@ use crate::results::SpikeTrain;
 use super::axis::Axis;
 use super::canvas::Canvas;
 use super::figure::Frame;
+use super::rates::cells_of;
 use super::style;
 
 /// The spikes of a population within the time shown.
@@ -40,7 +41,7 @@ impl<'a> Raster<'a> {
             false => inside.filter(|(_, cell)| cells.contains(cell)).collect(),
         };
         let count = spikes.len();
-        let mut note = (!cells.is_empty()).then(|| format!("of {} chosen cells", cells.len()));
+        let mut note = (!cells.is_empty()).then(|| format!("of {} chosen cells", cells_of(train, cells)));
         let each = count.div_ceil(MOST_SPIKES).min(train.cells) as u64;
         if each > 1 && cells.is_empty() {
             spikes.retain(|(_, cell)| cell.is_multiple_of(each));

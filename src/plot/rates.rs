@@ -47,7 +47,7 @@ pub fn binned<'a>(
     train.t.iter().zip(&train.i).filter(shown).map(of)
 }
 
-/// How many of the given cells (of all, if there are none) a train is of.
+/// How many of the given cells, each of them named once (of all, if there are none), a train is of.
 pub fn cells_of(train: &SpikeTrain, cells: &[u64]) -> usize {
     match cells {
         [] => train.cells,

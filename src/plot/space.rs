@@ -110,7 +110,7 @@ impl<'a> Cell<'a> {
             names.truncate(20);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let (to, of, names) = (to.unwrap_or(""), &self.series.name, names.join(", "));
-            return Err(PlotError::Nothing(format!(
+            return Err(PlotError::Options(format!(
                 "no compartment or section of {of} is called `{to}`: there are {names}{more}"
             )));
         };

@@ -12,7 +12,8 @@ use crate::results::{RunResult, SpikeTrain, SweepResult, SweptAxis, spread};
 use super::axis::{Axis, borders};
 use super::canvas::Canvas;
 use super::figure::{Frame, Mark};
-use super::panels::{Along, Body, Panel, matches, parts};
+use super::panels::{Along, Body, NO_CELL, Panel, matches, parts, within};
+use super::rates::cells_of;
 use super::scale::Scale;
 use super::style;
 use super::traces::{Line, Traces};
@@ -79,18 +80,29 @@ pub fn select<'a>(sweep: &'a SweepResult, options: &PlotOptions) -> Result<(Vec<
         | PlotKind::Space => return Err(drawn()),
     };
     let numbers: Vec<Numbers> = if of_spikes {
-        trains.iter().map(|&at| rates(sweep, at, options)).collect()
+        let counted = |train: &SpikeTrain| cells_of(train, &options.cells) > 0;
+        let there = |at: &&usize| sweep.runs.iter().filter_map(|run| run.spikes.get(**at)).any(counted);
+        trains.iter().filter(there).map(|&at| rates(sweep, at, options)).collect::<Result<_, _>>()?
     } else if axes.len() == 1 && options.kind != PlotKind::Rates {
         return traces(sweep, axes[0], &series, options);
     } else if options.kind == PlotKind::Traces {
         let what = "traces are drawn along one axis, and this sweep has two; `--kind rates` draws a map";
         return Err(PlotError::Options(what.into()));
     } else {
-        series.iter().map(|&at| largest(sweep, at, options)).collect()
+        let counted = |cell: &u64| options.cells.is_empty() || options.cells.contains(cell);
+        let there = |at: &&usize| sweep.runs.iter().any(|run| run.series[**at].cells.iter().any(counted));
+        series.iter().filter(there).map(|&at| largest(sweep, at, options)).collect::<Result<_, _>>()?
     };
     if numbers.is_empty() {
-        let what = if of_spikes { "no spikes" } else { "nothing" };
-        return Err(PlotError::Nothing(format!("{what} of that name is recorded")));
+        let named = if of_spikes { &trains } else { &series };
+        return Err(match (named.is_empty(), options.series.is_empty()) {
+            (false, _) if !options.cells.is_empty() => PlotError::Nothing(NO_CELL.into()),
+            (true, false) => no_name(of_spikes, options),
+            (_, _) => {
+                let what = if of_spikes { "spikes" } else { "series" };
+                PlotError::Nothing(format!("the runs recorded no {what}"))
+            }
+        });
     }
     if let [axis] = axes[..] {
         let curve = |n: &Numbers| {
@@ -126,6 +138,19 @@ pub fn select<'a>(sweep: &'a SweepResult, options: &PlotOptions) -> Result<(Vec<
         n.curves(x, spread(by.values.len(), MOST_RUNS).into_iter().map(curve).collect(), Some(label(by)), sweep)
     };
     Ok((numbers.iter().map(family).collect(), along(&x.values, false, x)))
+}
+
+/// What is named on no record.
+fn no_name(of_spikes: bool, options: &PlotOptions) -> PlotError {
+    let what = if of_spikes { "no spikes are" } else { "nothing is" };
+    PlotError::Options(format!("{what} recorded whose name matches {}", options.series.join(" or ")))
+}
+
+/// The time that is shown of runs with samples from `low` to `high`.
+fn shown(options: &PlotOptions, (low, high): (f64, f64)) -> Result<(f64, f64), PlotError> {
+    let Some(asked) = options.window else { return Ok((low, high)) };
+    let (from, to) = within(asked, (low, high), "runs")?;
+    Ok((from.max(low), to.min(high)))
 }
 
 fn label(axis: &SweptAxis) -> String {
@@ -184,38 +209,47 @@ fn complete(run: &RunResult) -> bool {
 }
 
 /// The mean rate of the cells of a population in each run.
-fn rates(sweep: &SweepResult, train: usize, options: &PlotOptions) -> Numbers {
+fn rates(sweep: &SweepResult, train: usize, options: &PlotOptions) -> Result<Numbers, PlotError> {
     let number = |value: Option<&Value>| value.and_then(Value::as_f64);
     let dt = sweep.meta.get("options").and_then(|options| number(options.get("dt_ms"))).unwrap_or(f64::NAN);
     let end = number(sweep.meta.get("steps")).unwrap_or(f64::NAN) * dt;
-    let (from, to) = options.window.unwrap_or((0.0, end));
-    let (from, to) = (from.max(0.0), to.min(end));
+    let (from, to) = shown(options, (0.0, end))?;
+    if options.window.is_some() && from >= to {
+        let why = format!("the time window has no length within the runs, from 0 ms to {end} ms");
+        return Err(PlotError::Nothing(why));
+    }
     let counted = |cell: &u64| options.cells.is_empty() || options.cells.contains(cell);
     let rate = |run: &RunResult| {
-        let Some(SpikeTrain { cells, t, i, .. }) = run.spikes.get(train).filter(|_| complete(run)) else {
-            return f64::NAN;
-        };
-        let spikes = t.iter().zip(i).filter(|(t, i)| (from..=to).contains(*t) && counted(i)).count();
-        let cells = (0..*cells as u64).filter(|cell| counted(cell)).count();
-        spikes as f64 / cells as f64 / (1e-3 * (to - from))
+        let Some(train) = run.spikes.get(train).filter(|_| complete(run)) else { return f64::NAN };
+        let spikes = train.t.iter().zip(&train.i).filter(|(t, i)| (from..=to).contains(*t) && counted(i)).count();
+        spikes as f64 / cells_of(train, &options.cells) as f64 / (1e-3 * (to - from))
     };
     let train = &sweep.runs[0].spikes[train];
-    let of = match (train.cells, options.cells.len()) {
+    let of = match (train.cells, &options.cells[..]) {
         (1, _) => "rate".to_owned(),
-        (_, 0) => format!("mean rate of {} cells", train.cells),
-        (_, n) => format!("mean rate of {n} of {} cells", train.cells),
+        (all, []) => format!("mean rate of {all} cells"),
+        (all, chosen) => format!("mean rate of {} of {all} cells", cells_of(train, chosen)),
     };
-    Numbers {
+    Ok(Numbers {
         heading: format!("{} · {of}", train.population),
         quantity: "rate",
         unit: "spikes/s".into(),
         values: sweep.runs.iter().map(rate).collect(),
         from_zero: true,
-    }
+    })
 }
 
 /// The largest value of a series in each run.
-fn largest(sweep: &SweepResult, series: usize, options: &PlotOptions) -> Numbers {
+fn largest(sweep: &SweepResult, series: usize, options: &PlotOptions) -> Result<Numbers, PlotError> {
+    let s = &sweep.runs[0].series[series];
+    let times = || sweep.runs.iter().flat_map(|run| run.series[series].t.iter().copied());
+    let ends = times().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), t| (low.min(t), high.max(t)));
+    if options.window.is_some() {
+        let (from, to) = shown(options, ends)?;
+        if !times().any(|t| (from..=to).contains(&t)) {
+            return Err(PlotError::Nothing(format!("no sample of `{}` lies within the time window", s.name)));
+        }
+    }
     let most = |run: &RunResult| {
         let s = &run.series[series];
         let (rows, columns) = s.values.shape();
@@ -227,14 +261,13 @@ fn largest(sweep: &SweepResult, series: usize, options: &PlotOptions) -> Numbers
         let most = all.filter(|x| x.is_finite()).fold(f64::NAN, f64::max);
         if complete(run) { most } else { f64::NAN }
     };
-    let s = &sweep.runs[0].series[series];
-    Numbers {
+    Ok(Numbers {
         heading: format!("{} · largest value", s.name),
         quantity: "largest value",
         unit: s.unit.clone(),
         values: sweep.runs.iter().map(most).collect(),
         from_zero: false,
-    }
+    })
 }
 
 /// The traces of some runs, from the first to the last, a panel for each series.
@@ -271,14 +304,12 @@ fn traces<'a>(
         panels.push(Panel { heading, body: Body::Traces(traces) });
     }
     if panels.is_empty() || low > high {
-        return Err(PlotError::Nothing("no series of that name and cell is recorded".into()));
+        return Err(match (series.is_empty(), options.series.is_empty()) {
+            (true, false) => no_name(false, options),
+            (_, _) => PlotError::Nothing("no series of that name and cell is recorded".into()),
+        });
     }
-    let (from, to) = options.window.unwrap_or((low, high));
-    let (from, to) = (from.max(low), to.min(high));
-    if from > to {
-        let why = format!("the time window is outside the runs, from {low} ms to {high} ms");
-        return Err(PlotError::Nothing(why));
-    }
+    let (from, to) = shown(options, (low, high))?;
     let range = if from < to { (from, to) } else { (from, from + 1.0) };
     Ok((panels, Along { range, label: None }))
 }

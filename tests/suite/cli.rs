@@ -831,7 +831,7 @@ fn the_same_run_gives_the_same_bytes_and_every_format() {
     }
     fine(&here, &["plot", "m.npz"]);
     assert!(here.path().join("m.svg").exists());
-    fails(&here, &["plot", "m.npz", "--series", "nothing"], 1, &["nothing to draw", "c.soma.v"]);
+    fails(&here, &["plot", "m.npz", "--series", "nothing"], 2, &["no name matches nothing", "c.soma.v"]);
     fails(&here, &["plot", "m.npz", "--width", "1"], 2, &["300 to 10000"]);
     fails(&here, &["plot", "m.neuro"], 2, &["not an .npz file"]);
     fails(&here, &["plot", "gone.npz"], 2, &["no such file"]);
@@ -918,7 +918,7 @@ fn a_cell_is_drawn_by_its_shape_and_along_its_way() {
     has(&draw(&with(&space, &["--along", "left", "--cells", "1"])), &[way]);
     let profiles = draw(&with(&space, &["--series", "all.v", "--at", "0ms,1ms"]));
     has(&profiles, &["c.all.v of cell 0", "0 ms", "1 ms", "V (mV)", "distance (um)"]);
-    wrong(&with(&space, &["--series", "all.v", "--along", "up"]), 1, &["called `up`", "soma, left, right"]);
+    wrong(&with(&space, &["--series", "all.v", "--along", "up"]), 2, &["called `up`", "soma, left, right"]);
     wrong(&with(&space, &["--at", "9ms"]), 1, &["at 9 ms, but from 0 ms to 2 ms"]);
     wrong(&with(&space, &["--series", "p.v"]), 1, &["record cells.all.v"]);
     wrong(&["r.npz", "--at", "1ms"], 2, &["--kind space"]);

@@ -1545,4 +1545,103 @@ fn a_fit_begins_with_the_values_of_its_model() {
     let next = fit("p.neuro", &[&target[..], &["--set", &set, "--iterations", "1"]].concat());
     assert_eq!(next["starts"][0]["from"], first["values"], "{next}");
     assert!(next["loss"].as_f64() <= first["loss"].as_f64(), "{first} {next}");
+
+/// Three cells that spike, with a result `r.npz` and sweeps `one.npz` and `two.npz` of one and of two axes.
+fn plotted() -> tempfile::TempDir {
+    let here = folder(&[(
+        "m.neuro",
+        "use std.cells.lif.Lif
+        network main {
+            population a: Lif[3]
+            param a.r_m ~ uniform(80 Mohm, 120 Mohm)
+            input step: pulse(delay = 1 ms, duration = 90 ms, amplitude = 0.3 nA) -> a
+        }
+        run { duration = 100 ms; dt = 0.1 ms; seed = 3; record a.v every 1 ms; record spikes of a }",
+    )]);
+    let (tau, amplitude) = ("tau_m=10,20ms", "step.amplitude=0.2,0.3nA");
+    for (name, sweep) in
+        [("r.npz", &[][..]), ("one.npz", &["--sweep", tau]), ("two.npz", &["--sweep", tau, "--sweep", amplitude])]
+    {
+        let run = ["run", "m.neuro", "--engine", "interp", "--quiet", "-o", name];
+        let done = neuroc(&here, &[&run[..], sweep].concat());
+        assert_eq!(done.code, 0, "{}", done.err);
+    }
+    here
+}
+
+/// A cell that is named twice is one cell, and one that is not there is none.
+#[test]
+fn cells_that_are_named_twice_are_drawn_and_counted_once() {
+    let here = plotted();
+    let draw = |result: &str, cells: &str, kind: &str| {
+        let done = neuroc(&here, &["plot", result, "-o", "p.svg", "--cells", cells, "--kind", kind]);
+        assert_eq!(done.code, 0, "{result} {cells} {kind}: {}", done.err);
+        fs::read_to_string(here.path().join("p.svg")).unwrap()
+    };
+    for kind in ["rates", "spectrum", "raster", "traces", "all"] {
+        assert!(draw("r.npz", "0,0", kind) == draw("r.npz", "0", kind), "{kind}");
+        assert!(draw("r.npz", "0..2,1", kind) == draw("r.npz", "0,1", kind), "{kind}");
+        assert!(draw("r.npz", "0,7", kind) == draw("r.npz", "0", kind), "{kind}");
+    }
+    assert!(draw("r.npz", "0,0", "traces").contains("1 of 3 cells"));
+    assert!(draw("r.npz", "0,7", "raster").contains("of 1 chosen cells"));
+    for cells in ["0,0", "0,7"] {
+        assert!(draw("one.npz", cells, "rates").contains("mean rate of 1 of 3 cells"), "{cells}");
+        assert!(draw("two.npz", cells, "rates") == draw("two.npz", "0", "rates"), "{cells}");
+    }
+}
+
+/// A picture of a sweep has numbers, or there is none and the reason is said.
+#[test]
+fn sweeps_are_not_drawn_over_times_and_cells_that_are_not_there() {
+    let here = plotted();
+    let says = |arguments: &[&str], code: i32, said: &str| {
+        let done = neuroc(&here, &[&["plot"], arguments, &["-o", "p.svg"]].concat());
+        assert!(done.code == code && done.err.contains(said), "{arguments:?}: {} {}", done.code, done.err);
+    };
+    for result in ["one.npz", "two.npz"] {
+        says(&[result, "--from", "200"], 1, "from 200 ms on is outside the runs, from 0 ms to 100 ms");
+        says(&[result, "--to=-5"], 1, "up to -5 ms is outside the runs");
+        says(&[result, "--from", "50", "--to", "20"], 2, "from 50 ms to 20 ms is empty");
+        says(&[result, "--from", "100"], 1, "no length within the runs");
+        says(&[result, "--cells", "7"], 1, "none of these cells is there");
+        says(&[result, "--from", "50", "--to", "200"], 0, "");
+    }
+    // The largest values of two axes.
+    let series: &[&str] = &["two.npz", "--series", "a.v"];
+    let largest = |arguments: &[&str], code, said| says(&[series, arguments].concat(), code, said);
+    largest(&["--from", "200"], 1, "outside the runs");
+    largest(&["--from", "50", "--to", "20"], 2, "is empty");
+    largest(&["--from", "50.2", "--to", "50.8"], 1, "no sample of `a.v`");
+    largest(&["--cells", "7"], 1, "none of these cells is there");
+    largest(&["--from", "50", "--to", "60", "--cells", "2"], 0, "");
+}
+
+/// Options of plots are for what they change, and a name that nothing has is a wrong command line.
+#[test]
+fn plots_refuse_options_and_names_without_a_meaning() {
+    let here = plotted();
+    let says = |arguments: &[&str], code: i32, said: &str| {
+        let done = neuroc(&here, &[&["plot"], arguments, &["-o", "p.svg"]].concat());
+        assert!(done.code == code && done.err.contains(said), "{arguments:?}: {} {}", done.code, done.err);
+    };
+    for kind in ["traces", "raster", "isi", "cells", "space"] {
+        says(&["r.npz", "--kind", kind, "--bin", "3"], 2, "`--bin` is for --kind rates");
+    }
+    says(&["one.npz", "--bin", "3"], 2, "`--bin` is for single runs");
+    says(&["r.npz", "--kind", "traces", "--against", "r_m"], 2, "`--against` is for --kind cells");
+    says(&["r.npz", "--against", "r_m"], 2, "`--against` is for --kind cells");
+    says(&["r.npz", "--kind", "rates", "--against", "r_m"], 2, "`--against` is for --kind cells");
+    says(&["one.npz", "--against", "tau_m"], 2, "`--against` is for --kind cells");
+    says(&["r.npz", "--morphology", "m.neuro", "--at", "1ms", "--cells", "0,1"], 2, "one cell");
+    for (fits, result) in [(&["--kind", "rates", "--bin", "3"][..], "r.npz"), (&["--against", "tau_m"], "two.npz")] {
+        says(&[&[result], fits].concat(), 0, "");
+    }
+    says(&["r.npz", "--kind", "cells", "--against", "r_m"], 0, "");
+    says(&["r.npz", "--kind", "cells", "--against", "nosuch"], 2, "`nosuch`");
+    for result in ["r.npz", "one.npz", "two.npz"] {
+        says(&[result, "--series", "nosuch"], 2, "nosuch");
+    }
+    // What the results hold is not the fault of the command line.
+    says(&["r.npz", "--kind", "space"], 1, "nothing was recorded in the compartments");
 }

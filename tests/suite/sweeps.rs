@@ -311,7 +311,7 @@ fn pictures_know_the_axes() {
     has(&curve, &["a · mean rate of 3 cells over step.amplitude", "step.amplitude (nA)", "rate (spikes/s)"]);
     let traces = svg(&["plot", "one.npz", "-o", "m.svg", "--series", "a.v", "--cells", "1"]);
     has(&traces, &["a.v, cell 1 · 9 values of step.amplitude (nA)", "time (ms)", ">\n0.4\n<"]);
-    fails(&here, &["plot", "one.npz", "-o", "m.svg", "--series", "b.v"], 1, &["nothing to draw"]);
+    fails(&here, &["plot", "one.npz", "-o", "m.svg", "--series", "b.v"], 2, &["nothing is recorded", "b.v"]);
     // A picture alone, and a page.
     fine(&here, &with(INTERP, &["--plot", "alone.png"]));
     assert!(fs::read(here.path().join("alone.png")).unwrap().starts_with(b"\x89PNG"));

@@ -56,6 +56,10 @@ pub fn run(args: &Args, model: &Path) -> Exit {
         complain(format!("`{option}` needs a RESULT of the model, such as r.npz"));
         return Exit::Usage;
     }
+    if args.cells.as_ref().is_some_and(|cells| cells.0.len() > 1) {
+        complain("a shape has the colours of one cell: write one number after `--cells`");
+        return Exit::Usage;
+    }
     let checked = check(model);
     report(&checked.sources, &checked.diagnostics);
     let Some(lowered) = &checked.model else { return Exit::of(&checked.diagnostics) };
