@@ -520,6 +520,8 @@ class Model:
         before = training.read_trained(resume) if isinstance(resume, (str, os.PathLike)) else resume
         if output is not None and not Path(output).resolve().parent.is_dir():
             raise SaveError(f"cannot write `{output}`: the directory `{Path(output).parent}` does not exist")
+        if output is not None and Path(output).resolve() in (file.resolve() for file in self._core.files()):
+            raise SaveError(f"cannot write `{output}`: the model is read from it, and it would be lost; choose another name")
         core = self._core.learning(self._options(options), memory, None if before is None else before._core, epochs)
         history: list[training.Epoch] = []
         last: Trained | None = before

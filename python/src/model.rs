@@ -271,6 +271,11 @@ impl Model {
         })
     }
 
+    /// The files that it is read from.
+    fn files(&self) -> Vec<PathBuf> {
+        self.checked.files()
+    }
+
     /// Settings as they were made, by full names.
     fn told(&self) -> Vec<String> {
         self.settings().told()

@@ -177,7 +177,7 @@ def test_each_cell_has_its_number(squid):
     assert fit.values["cells.t_ref"] == pytest.approx(3, abs=0.05) and fit.off["rate(cells)"][0] < 1
     assert fit.off["rate(cells)"][1] == "Hz"
     with pytest.warns(neuroc.ModelWarning, match="had the same loss, so that nothing said where to go"):
-        model.set({"cells.drive": 0}).fit({"cells.t_ref": (0.5, 5)}, {"rate(cells)": 40}, iterations=2)
+        model.set({"step.duration": "1 us"}).fit({"cells.t_ref": (0.5, 5)}, {"rate(cells)": 40}, iterations=2)
 
 
 def test_what_cannot_be_fitted(axon, trace, squid, tmp_path):
@@ -215,6 +215,12 @@ def test_what_cannot_be_fitted(axon, trace, squid, tmp_path):
 
 def test_a_network_learns_as_the_command_lets_it(net, tmp_path):
     model = neuroc.load(net)
+    for read in model._core.files():
+        before = read.read_bytes()
+        with pytest.raises(neuroc.SaveError, match="would be lost"):
+            model.train(output=read)
+        assert read.read_bytes() == before
+    assert len(model._core.files()) >= 2
     news = []
     trained = model.train(output=tmp_path / "own.npz", progress=lambda *told: news.append(told))
     assert [epoch.number for epoch in trained.history] == [1, 2, 3, 4] and trained.epochs == 4

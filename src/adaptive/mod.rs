@@ -457,7 +457,8 @@ impl Running {
             }
             self.take(h);
             let (over, margin) = (self.within(1.0, Events::over), self.within(1.0, Events::margin));
-            if over {
+            // What is no number has gone too far.
+            if over || margin.is_nan() {
                 high = h
             } else {
                 low = h

@@ -1130,22 +1130,23 @@ fn defaults_of_junctions_name_their_own() {
     };
     let line = "connect a -- b via Gap { rule = one_to_one }";
     let alone = last_of(&model("", line), &[]);
+    let same = |a: &[f64], b: &[f64]| assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12), "{a:?} {b:?}");
     // Of 2 nS and 100 pF on both sides.
     let expected = 5.0 + 5.0 * (-4.0f64 * 5.0 / 100.0).exp();
     assert!((alone[0] - expected).abs() < 0.01, "{alone:?}, not {expected}");
-    assert_eq!(last_of(&model("param big = 50 nS * 1;", line), &[]), alone);
-    assert_eq!(last_of(&model("param pure = 3;", line), &[]), alone);
+    same(&last_of(&model("param big = 50 nS * 1;", line), &[]), &alone);
+    same(&last_of(&model("param pure = 3;", line), &[]), &alone);
     let closed = format!("connect a -- b via Gap as A(g = 50 nS, h = 0 nS) {{ rule = one_to_one }}\n{line}");
-    assert_eq!(last_of(&model("", &closed), &[]), alone);
+    same(&last_of(&model("", &closed), &[]), &alone);
     // What follows from a parameter follows what it is set to.
     let given = "connect a -- b via Gap(g = 3 nS) { rule = one_to_one }";
     let set = last_of(&model("", line), &["--set", "Gap.g=3nS"]);
-    assert!(last_of(&model("", given), &[]).iter().zip(&set).all(|(a, b)| (a - b).abs() < 1e-12), "{set:?}");
+    same(&last_of(&model("", given), &[]), &set);
     assert!((set[0] - alone[0]).abs() > 1.0, "{set:?}");
     // The second line takes a name that no other has.
     let named = format!("connect a -- b via Gap as Gap_2(h = 0 nS) {{ rule = one_to_one }}\n{line}\n{line}");
     let twice = format!("{line}\n{line}");
-    assert_eq!(last_of(&model("", &named), &[]), last_of(&model("", &twice), &[]));
+    same(&last_of(&model("", &named), &[]), &last_of(&model("", &twice), &[]));
 }
 
 /// Arguments that say the same are the same, numbers or not.
@@ -1411,7 +1412,7 @@ fn no_result_takes_the_place_of_what_is_read() {
         ["--save", "x.svg", "--plot", "x.svg"],
         ["--save", "x.html", "--report", "x.html"],
         ["-o", "b.csv", "--save", "b.meta.json"],
-        ["-o", "d/", "--plot", "d/x.svg"],
+        ["-o", "rr/", "--plot", "rr/x.svg"],
     ] {
         let done = run(&[&["free.neuro"], &arguments[..]].concat());
         assert!(done.code == 2 && done.err.contains("cannot both be written"), "{arguments:?}: {}", done.err);
@@ -1421,6 +1422,7 @@ fn no_result_takes_the_place_of_what_is_read() {
     assert!(here.path().join("p.spikes.csv").exists());
     assert_eq!(run(&["free.neuro", "-o", "p.csv"]).code, 0);
     assert!(!here.path().join("p.spikes.csv").exists());
+}
 
 /// A training goes on with the parameters of the same names, in whatever order they learn.
 #[test]
@@ -1545,6 +1547,7 @@ fn a_fit_begins_with_the_values_of_its_model() {
     let next = fit("p.neuro", &[&target[..], &["--set", &set, "--iterations", "1"]].concat());
     assert_eq!(next["starts"][0]["from"], first["values"], "{next}");
     assert!(next["loss"].as_f64() <= first["loss"].as_f64(), "{first} {next}");
+}
 
 /// Three cells that spike, with a result `r.npz` and sweeps `one.npz` and `two.npz` of one and of two axes.
 fn plotted() -> tempfile::TempDir {
@@ -1644,4 +1647,28 @@ fn plots_refuse_options_and_names_without_a_meaning() {
     }
     // What the results hold is not the fault of the command line.
     says(&["r.npz", "--kind", "space"], 1, "nothing was recorded in the compartments");
+}
+
+/// Numbers that say where cells are, for a probe, are read as others are.
+#[test]
+fn a_probe_tells_which_file_does_not_fit() {
+    let model = "use std.channels.hh.Leak
+        cell Ball {
+            section soma { length = 20 um; diam = 20 um; compartments = 1; toward (0, 1, 0) }
+            region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak(gbar = 0.1 mS/cm2, erev = -65 mV) }
+        }
+        network main {
+            population balls: Ball[3] { x = file(\"x.csv\") * 1 um }
+            probe near of balls { from (10 um, 0 um, 0 um) to (10 um, 50 um, 0 um) in 2; sigma = 0.3 S/m }
+        }
+        run { duration = 1 ms; dt = 0.1 ms; method = cnexp; record near.potential }";
+    for (csv, said) in
+        [("1\n2\n", "it has 2 numbers, but the population has 3 cells"), ("1\n2\nx\n", "line 3 is not numbers")]
+    {
+        let done = neuroc(
+            &folder(&[("m.neuro", model), ("x.csv", csv)]),
+            &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"],
+        );
+        assert!(done.code == 1 && done.err.contains(said), "{}", done.err);
+    }
 }
