@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 XLA: bool
+#: Names of built-in functions, and others that have a meaning.
+WORDS: list[str]
 __version__: str
 
 def run_line(line: Sequence[str]) -> int: ...

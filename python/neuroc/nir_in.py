@@ -463,7 +463,7 @@ class Importer:
             name = re.sub(r"\W", "_", node, flags=re.ASCII) or "cells"
             if not re.match(r"[A-Za-z_]", name):
                 name = f"n{name}"
-            while name in RESERVED or name in taken:
+            while name in RESERVED or name in _core.WORDS or name in taken:
                 name += "_1"
             taken.add(name)
             self.populations[node] = Neurons(node, self.kind(node), name, shape)
@@ -614,6 +614,9 @@ class Importer:
         """One number, or a file of them."""
         if values.size and np.all(values == values.flat[0]):
             return text_of(values.flat[0], unit)
+        # A connection to a node of the name of a parameter may have a file of this name.
+        while f"{name}.npy" in self.files:
+            name += "_1"
         self.files[f"{name}.npy"] = values
         return f'file("{name}.npy")' + (f" * 1 {unit}" if unit else "")
 
@@ -693,7 +696,7 @@ class Importer:
         if not square or set(dilation) != {1} or not (groups == 1 or pooling):
             return None
         # Along a dimension of one cell on both sides the language has windows of one cell.
-        if len(stride) == 2 and any(source.shape[1 + at] == target.shape[1 + at] == 1 and weight.shape[2 + at] > 1 for at in (0, 1)):
+        if any(source.shape[1 + at] == target.shape[1 + at] == 1 and weight.shape[2 + at] > 1 for at in range(len(stride))):
             return None
         keys = f"kernel = {weight.shape[2]}"
         if stride[0] != (weight.shape[2] if pooling else 1):

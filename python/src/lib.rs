@@ -50,6 +50,8 @@ mod _core {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::error::keep_panics();
         module.add("XLA", cfg!(feature = "xla"))?;
+        let functions = neuroc::hir::FUNCTIONS.iter().map(|function| function.name);
+        module.add("WORDS", functions.chain(neuroc::hir::RESERVED.iter().copied()).collect::<Vec<_>>())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

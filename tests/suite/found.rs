@@ -1672,3 +1672,67 @@ fn a_probe_tells_which_file_does_not_fit() {
         assert!(done.code == 1 && done.err.contains(said), "{}", done.err);
     }
 }
+
+/// A polynomial stands for a quotient that is 0/0 as far as it is that quotient, however far its powers are apart; a guard falls where nothing is 0/0
+/// any more on the side that stays, and where both sides are one function.
+#[test]
+fn limits_and_guards_are_their_functions() {
+    let q_at = |q: &str, x: f64| {
+        let model = format!(
+            "cell C {{ state x = 0; x' = 0 /ms; state z = 2; z' = 0 /ms; state w = 0; w' = 0 /ms
+                let r = (z - 1) / (1 - exp(-(z - 1)))
+                let p = x / (1 - exp(-x))
+                let u = x * z + w
+                let q = {q} }}
+            network main {{ population c: C; init c.x = {x} }}
+            run {{ duration = 1 ms; dt = 0.1 ms; method = euler; record c.q every 1 ms }}"
+        );
+        last_of(&model, &[])[0]
+    };
+    let r = 1.0 / (1.0 - (-1.0f64).exp());
+    let p = |x: f64| x / (1.0 - (-x).exp());
+    for (q, x, expected) in [
+        ("sin(x^7) / x^7", 1.0, 1.0f64.sin()),
+        ("sin(x^7) / x^7", 0.0, 1.0),
+        ("(sin(x) + (x / 0.5)^32) / x", 1.0, 1.0f64.sin() + 2.0f64.powi(32)),
+        ("(sin(x) + (x / 0.5)^32) / x", 0.6, (0.6f64.sin() + 1.2f64.powi(32)) / 0.6),
+        ("(sin(x) + (x / 0.5)^32) / x", 0.0, 1.0),
+        ("(sin(x) + 5 * x^28) / x", 1.0, 1.0f64.sin() + 5.0),
+        ("x / (exp(x) - 1 + x^28)", 0.8, 0.8 / (0.8f64.exp_m1() + 0.8f64.powi(28))),
+        ("if abs(x) < 1 then p else p * (1 + x^30)", 0.98, p(0.98)),
+        ("if abs(x) < 0.9 then p else p + x^28 * 1e3 * p", 0.8, p(0.8)),
+        ("if abs(u) < 1e-4 then r * 0.5 else r * (1 - cos(u)) / u^2", 5e-10, 0.5 * r),
+        ("if abs(u) < 1e-4 then r * 0.5 else r * (1 - cos(u)) / u^2", 0.0, 0.5 * r),
+        ("if abs(u) < 1e-7 then r else r * sin(u) / u", 0.0, r),
+        ("if abs(x) < 1e-4 then 1 + x / 2 else x / (1 - exp(-x))", 0.0, 1.0),
+        // So high a power is none of those that are looked into.
+        ("((((((((x^16)^16)^16)^16)^16)^16)^16)^16) / (x + 1)", 0.5, 0.0),
+    ] {
+        let found = q_at(q, x);
+        assert!((found - expected).abs() <= 1e-12 * expected.abs(), "{q} at {x}: {found}, not {expected}");
+    }
+}
+
+/// No name of a model is one that generated code uses.
+#[test]
+fn names_of_functions_in_generated_code_are_free() {
+    let model = "junction Gap { param g = 1 nS; current i = g * dv }
+        cell C {
+            param ask_for = 0.01; param all_lanes = 0.3; param lim = 0.2
+            compartment m { cm = 1 uF/cm2; area = 1000 um2; v_init = -60 mV }
+            state w = 0
+            w' = (if all_lanes > lim then exp(m.v / (100 mV)) * ask_for - w else sin(m.v / (1 mV))) / (10 ms)
+        }
+        network main {
+            population c: C[20]
+            init c.m.v = -60 mV + 1 mV * index
+            connect c.m -- c.m via Gap { rule = edges(\"e.csv\") }
+        }
+        run { duration = 1 ms; dt = 0.1 ms; record c.w every 1 ms }";
+    let here = folder(&[("m.neuro", model), ("e.csv", "source,target\n0,1\n1,2\n5,19\n")]);
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels").display().to_string();
+    for engine in [&["--engine", "native", "--cache", &cache][..], &["--engine", "interp"]] {
+        let done = neuroc(&here, &[&["run", "m.neuro", "-o", "o.npz"], engine].concat());
+        assert_eq!(done.code, 0, "{}", done.err);
+    }
+}

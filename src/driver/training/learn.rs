@@ -256,6 +256,10 @@ pub(super) fn delay_range(model: &Model, projection: &ode::Projection, learn: &L
         let message = format!("the connections of `{name}` share a kernel; so far their delays do not learn");
         return Err(learn.wrong(Code::Unsupported, message));
     }
+    if projection.graded.is_some() {
+        let message = format!("`{}` is none: what follows a voltage has no delay", learn.name);
+        return Err(learn.wrong(Code::Unsupported, message));
+    }
     let at = model.projections.iter().position(|p| std::ptr::eq(p, projection));
     if at.is_some_and(|at| model.between_steps()[at]) {
         let message = format!("the delays of `{name}` do not learn, since what it brings arrives between two steps");

@@ -6,7 +6,7 @@
 
 use super::Nodes;
 use super::limits::factors;
-use super::product::Base;
+use super::product::{Base, Line};
 use crate::ode::{Node, NodeId};
 use crate::operators::{BinaryOp, UnaryOp};
 
@@ -15,6 +15,9 @@ const GUARD_WITHIN: f64 = 1e-6;
 
 /// Differences of exponentials that may be larger than this tell nothing of what is in the exponent.
 const SMALL: f64 = 0.1;
+
+/// How far beside its place a guard is looked at that holds at this place only.
+const SMALLEST: f64 = 1e-9;
 
 /// Where a sum is near 0.
 struct Near {
@@ -37,7 +40,18 @@ pub fn without_guard(nodes: &mut Nodes<'_>, c: NodeId, a: NodeId, b: NodeId) -> 
     let x = nodes.line(near.sum);
     let ratio = nodes.binary(BinaryOp::Div, outside, inside);
     let ratio = factors(nodes, ratio, &x)?;
-    (ratio.distance_from_one(near.reach)? <= GUARD_WITHIN).then_some(outside)
+    let same =
+        ratio.distance_from_one(near.reach)? <= GUARD_WITHIN && is_same(nodes, [inside, outside], &x, near.reach);
+    same.then_some(outside)
+}
+
+/// Are both sides one function at the place, beside it and as far as the guard reaches? Where something else is 0/0 still, they are not.
+fn is_same(nodes: &mut Nodes<'_>, [inside, outside]: [NodeId; 2], x: &Line, reach: f64) -> bool {
+    let reach = if reach > 0.0 { reach } else { SMALLEST };
+    let parts = [0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0];
+    parts.into_iter().flat_map(|part| [part * reach, -part * reach]).all(|place| {
+        nodes.beside([inside, outside], x, place).is_some_and(|(_, [a, b])| (a - b).abs() <= GUARD_WITHIN * a.abs())
+    })
 }
 
 /// What is near 0 where a condition is true, or where it is not.

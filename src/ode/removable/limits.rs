@@ -171,9 +171,22 @@ fn node_of(nodes: &mut Nodes<'_>, base: &Base) -> NodeId {
     }
 }
 
+/// How far a polynomial may be off its function, as a part of its largest term: what cancels in the function may be rounded by as much.
+const OFF: f64 = 1e-9;
+
+/// Is a polynomial in parts of a radius its function, on both sides and not only near the middle?
+fn fits(nodes: &mut Nodes<'_>, original: NodeId, x: &Line, radius: f64, coefficients: &[f64]) -> bool {
+    let most = coefficients.iter().fold(0.0f64, |m, c| m.max(c.abs()));
+    [-1.0, -0.5, 0.5, 1.0].into_iter().all(|part| {
+        let Some((place, [exact])) = nodes.beside([original], x, part * radius) else { return true };
+        let sum = coefficients.iter().rev().fold(0.0, |sum, c| sum * place / radius + c);
+        (sum - exact).abs() <= OFF * most
+    })
+}
+
 /// `if |x| < radius then polynomial else original`
 fn near(nodes: &mut Nodes<'_>, whole: &Series, x: &Line, original: NodeId) -> Option<NodeId> {
-    let (radius, coefficients) = whole.polynomial()?;
+    let (radius, coefficients) = whole.polynomial(|radius, known| fits(nodes, original, x, radius, known))?;
     let (dim, dim_x) = (nodes.dim(original)?, nodes.dim(x.node)?);
     let border = nodes.add(Node::Const(radius.to_bits(), dim_x));
     let part = nodes.binary(BinaryOp::Div, x.node, border);

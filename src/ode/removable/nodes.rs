@@ -152,6 +152,46 @@ impl<'m> Nodes<'m> {
         }
     }
 
+    /// What nodes are where a sum has about a value, by one of its leaves, and all else that they read is some number: the value of the sum, and theirs.
+    pub fn beside<const N: usize>(&mut self, nodes: [NodeId; N], x: &Line, value: f64) -> Option<(f64, [f64; N])> {
+        let poly = self.poly(x.node);
+        let leaf = poly.terms().find_map(|(monomial, _)| {
+            let varying: Vec<_> = monomial.iter().filter(|(atom, _)| self.varies(*atom)).collect();
+            match varying[..] {
+                [&(atom, 1)] if self.graph().operands(atom).is_empty() => Some(atom),
+                _ => None,
+            }
+        })?;
+        let sum_at = |leaf_at: f64| self.with([x.node], leaf, leaf_at).map(|[sum]| sum);
+        let (none, one) = (sum_at(0.0)?, sum_at(1.0)?);
+        let leaf_at = (value - none) / (one - none);
+        Some((sum_at(leaf_at)?, self.with(nodes, leaf, leaf_at)?))
+    }
+
+    /// What nodes are where a leaf has a value and all others have some.
+    fn with<const N: usize>(&self, nodes: [NodeId; N], leaf: NodeId, value: f64) -> Option<[f64; N]> {
+        let mut known: HashMap<NodeId, Value> = HashMap::default();
+        for n in self.graph().reachable(nodes) {
+            let found = match (self.values[n.0 as usize], self.graph().node(n)) {
+                (Some(number), _) => number,
+                (None, Node::Bool(b)) => Value::Mask(b),
+                (None, Node::Unary(op, a)) => eval_unary(op, known[&a])?,
+                (None, Node::Binary(op, a, b)) => eval_binary(op, known[&a], known[&b])?,
+                (None, Node::Select(c, a, b)) => known[if known[&c].mask()? { &a } else { &b }],
+                (None, _) if self.dim(n).is_none() => Value::Mask(false),
+                (None, _) if n == leaf => Value::Real(value),
+                // From 0.5 to 1.5, one so, one other.
+                (None, _) => Value::Real(0.5 + (f64::from(n.0) * 0.618_033_988_749_894_8).fract()),
+            };
+            known.insert(n, found);
+        }
+        let mut values = [0.0; N];
+        for (value, node) in values.iter_mut().zip(nodes) {
+            *value = known.get(&node)?.real()?;
+        }
+        Some(values)
+    }
+
     /// The number that a node is, or that it is computed from numbers alone to be.
     pub fn constant(&self, id: NodeId) -> Option<f64> {
         self.values[id.0 as usize].and_then(Value::real)
@@ -196,7 +236,7 @@ impl<'m> Nodes<'m> {
             waiting.extend(unknown.collect::<Vec<_>>());
             if waiting.len() == before {
                 waiting.pop();
-                let poly = self.poly_of(n).unwrap_or_else(|| Poly::atom(n));
+                let poly = self.poly_of(n).filter(Poly::is_low).unwrap_or_else(|| Poly::atom(n));
                 self.polys.insert(n, Rc::new(poly));
             }
         }

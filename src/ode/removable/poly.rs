@@ -9,16 +9,20 @@ use std::collections::BTreeMap;
 /// Products with more terms than this are not multiplied out.
 const MOST_TERMS: usize = 24;
 
+/// Higher powers are not looked into.
+pub const MOST_POWER: i32 = 1 << 16;
+
 /// Atoms with their powers, which are not 0, in the order of their ids.
 pub type Monomial = Vec<(NodeId, i32)>;
 
 /// `a * b^power`
 pub fn times(a: &[(NodeId, i32)], b: &[(NodeId, i32)], power: i32) -> Monomial {
     let mut product = Monomial::with_capacity(a.len() + b.len());
-    let (mut a, mut b) = (a.iter().copied().peekable(), b.iter().map(|&(atom, p)| (atom, p * power)).peekable());
+    let (mut a, mut b) =
+        (a.iter().copied().peekable(), b.iter().map(|&(atom, p)| (atom, p.saturating_mul(power))).peekable());
     loop {
         let next = match (a.peek(), b.peek()) {
-            (Some(x), Some(y)) if x.0 == y.0 => (x.0, x.1 + y.1),
+            (Some(x), Some(y)) if x.0 == y.0 => (x.0, x.1.saturating_add(y.1)),
             (Some(x), Some(y)) => *x.min(y),
             (Some(one), None) | (None, Some(one)) => *one,
             (None, None) => return product,
@@ -173,6 +177,11 @@ impl Poly {
             product = product.plus(&Poly::of(row.collect()), 1.0);
         }
         Some(product)
+    }
+
+    /// Are its powers small enough to be counted?
+    pub fn is_low(&self) -> bool {
+        self.terms.iter().all(|(monomial, _)| monomial.iter().all(|(_, power)| power.abs() <= MOST_POWER))
     }
 
     /// A whole power, if it is a polynomial without too many terms.

@@ -5,7 +5,7 @@
 //! Never true here: a product has another value than its node, but for rounding.
 
 use super::Nodes;
-use super::poly::{Content, Monomial, Poly, times};
+use super::poly::{Content, MOST_POWER, Monomial, Poly, times};
 use crate::ode::{Node, NodeId};
 use crate::operators::{BinaryOp, UnaryOp};
 use std::rc::Rc;
@@ -79,7 +79,7 @@ impl Product {
         };
         let opposite = self.factors[at].1.signum() != power.signum();
         self.cancelled |= opposite && base.varies(nodes);
-        self.factors[at].1 += power;
+        self.factors[at].1 = self.factors[at].1.saturating_add(power);
         if self.factors[at].1 == 0 {
             self.factors.remove(at);
         }
@@ -92,7 +92,7 @@ impl Product {
     /// `self * monomial^power`
     pub fn push_monomial(&mut self, nodes: &Nodes<'_>, monomial: &Monomial, power: i32) {
         for &(atom, p) in monomial {
-            self.push(nodes, Base::Atom(atom), p * power);
+            self.push(nodes, Base::Atom(atom), p.saturating_mul(power));
         }
     }
 
@@ -101,7 +101,7 @@ impl Product {
         self.number *= other.number.powi(power);
         self.cancelled |= other.cancelled;
         for (base, p) in other.factors {
-            self.push(nodes, base, p * power);
+            self.push(nodes, base, p.saturating_mul(power));
         }
     }
 }
@@ -195,7 +195,8 @@ pub fn product(nodes: &mut Nodes<'_>, id: NodeId) -> Product {
         Node::Binary(BinaryOp::Sub, a, b) => Some(sum(nodes, id, a, b, -1.0)),
         _ => None,
     };
-    found.filter(|p| p.factors.len() <= MOST_FACTORS && p.number.is_finite() && p.number != 0.0).unwrap_or(atom)
+    let plain = |p: &Product| p.factors.len() <= MOST_FACTORS && p.factors.iter().all(|f| f.1.abs() <= MOST_POWER);
+    found.filter(|p| plain(p) && p.number.is_finite() && p.number != 0.0).unwrap_or(atom)
 }
 
 fn joined(nodes: &mut Nodes<'_>, a: NodeId, b: NodeId, power: i32) -> Product {

@@ -136,8 +136,8 @@ impl Series {
     }
 
     /// How far the series may stand for its function, to full precision, and the coefficients for that: of powers of x as a part of
-    /// this radius, from 0 on.
-    pub fn polynomial(&self) -> Option<(f64, Vec<f64>)> {
+    /// this radius, from 0 on. Terms behind the last one that is known may be larger than those before tell: `fits` looks at the function itself.
+    pub fn polynomial(&self, mut fits: impl FnMut(f64, &[f64]) -> bool) -> Option<(f64, Vec<f64>)> {
         let powers = 0..self.order + self.terms() as i32;
         let all: Vec<f64> = powers.map(|power| self.at(power)).collect();
         let largest = all.iter().fold(0.0f64, |m, c| m.max(c.abs()));
@@ -146,13 +146,14 @@ impl Series {
             .map(|k| (largest / all[k].abs()).powf(1.0 / k as f64))
             .fold(f64::INFINITY, f64::min);
         let scale = if scale.is_finite() { scale } else { 1.0 };
-        [1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12].into_iter().find_map(|part| {
+        [1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12, 0.08, 0.05, 0.03].into_iter().find_map(|part| {
             let radius = part * scale;
             let terms: Vec<f64> = (0..).zip(&all).map(|(k, c)| c * radius.powi(k)).collect();
             let most = terms.iter().fold(0.0f64, |m, c| m.max(c.abs()));
             let needed = terms.iter().rposition(|c| c.abs() > 1e-17 * most)? + 1;
             // That the last terms are small is known of three of them, not just assumed.
-            (needed + 3 <= terms.len()).then(|| (radius, terms[..needed].to_vec()))
+            let known = &terms[..needed];
+            (needed + 3 <= terms.len() && fits(radius, known)).then(|| (radius, known.to_vec()))
         })
     }
 }
