@@ -29,6 +29,18 @@ pub(super) struct PendingGate<'a> {
     instantaneous: bool,
 }
 
+impl<'a> PendingGate<'a> {
+    fn new(
+        g: &ast::Gate,
+        value: SymbolId,
+        parts: Vec<(SymbolId, Kinetics<'a>)>,
+        weights: Vec<SymbolId>,
+    ) -> PendingGate<'a> {
+        let (power, span, instantaneous) = (g.power.map_or(1, |p| p.0), g.name.span, g.instantaneous.is_some());
+        PendingGate { value, power, span, parts, weights, instantaneous }
+    }
+}
+
 /// The kinetics of a gate or of a fraction of one.
 #[derive(Default)]
 struct Kinetics<'a> {
@@ -143,13 +155,11 @@ impl<'a> Lowerer<'a> {
     ) -> Option<PendingGate<'a>> {
         let instantaneous = g.instantaneous.is_some();
         self.no_q10(g, &kinetics);
-        let (value, parts, weights) = if kinetics.fractions.is_empty() {
-            let value = self.add_part(scope, &g.name, &g.name.text, &kinetics, instantaneous)?;
-            (value, vec![(value, kinetics)], Vec::new())
-        } else {
-            self.add_fractions(scope, g, &kinetics)?
-        };
-        Some(PendingGate { value, power: g.power.map_or(1, |p| p.0), span: g.name.span, parts, weights, instantaneous })
+        if !kinetics.fractions.is_empty() {
+            return self.add_fractions(scope, g, &kinetics);
+        }
+        let value = self.add_part(scope, &g.name, &g.name.text, &kinetics, instantaneous)?;
+        Some(PendingGate::new(g, value, vec![(value, kinetics)], Vec::new()))
     }
 
     /// Sees to it that only gates that take time have a factor of their rates.
@@ -165,7 +175,7 @@ impl<'a> Lowerer<'a> {
         scope: &mut Scope<'a>,
         g: &'a ast::Gate,
         whole: &Kinetics<'a>,
-    ) -> Option<(SymbolId, Vec<(SymbolId, Kinetics<'a>)>, Vec<SymbolId>)> {
+    ) -> Option<PendingGate<'a>> {
         for l in whole.given() {
             self.error(GateError::OutsideFraction { key: &l.name });
         }
@@ -189,7 +199,7 @@ impl<'a> Lowerer<'a> {
         });
         let sum = products.reduce(|a, b| Expr::binary(BinaryOp::Add, a, b))?;
         let entry = Entry::made(g.name.text.clone(), g.name.span, Role::Let, sum, weights.clone());
-        Some((self.add(scope, &g.name, entry)?, parts, weights))
+        Some(PendingGate::new(g, self.add(scope, &g.name, entry)?, parts, weights))
     }
 
     /// Weights that are known must have the sum 1.

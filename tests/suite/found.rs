@@ -1327,10 +1327,7 @@ fn a_column_is_read_beside_words() {
         network main { population a: LifCond[2]; param a.v_threshold = file(\"c.csv\", column = \"level\") * 1 mV }
         run { duration = 1 ms; dt = 0.1 ms; record spikes of a }";
     let run = |csv: &str| {
-        neuroc(
-            &folder(&[("m.neuro", &model), ("c.csv", csv)]),
-            &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"],
-        )
+        neuroc(&folder(&[("m.neuro", model), ("c.csv", csv)]), &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"])
     };
     let done = run("kind,level\nexc,-50\ninh,-52\n");
     assert_eq!(done.code, 0, "{}", done.err);
@@ -1379,9 +1376,9 @@ fn no_result_takes_the_place_of_what_is_read() {
         run { duration = 1 ms; dt = 0.1 ms; record a.v }";
     let here = folder(&[
         ("learn.neuro", learning),
-        ("drv.neuro", &driven),
+        ("drv.neuro", driven),
         ("o.spikes.csv", "population,cell,t_ms\na,0,1\n"),
-        ("dir.neuro", &scaled),
+        ("dir.neuro", scaled),
         ("free.neuro", &scaled.replace("file(\"rr/z.npy\") * 2", "2")),
     ]);
     let mut samples = ndarray_npy::NpzWriter::new(fs::File::create(here.path().join("samples.npz")).unwrap());
