@@ -325,11 +325,8 @@ impl<'a> Lowerer<'a> {
             }
             // What was demanded of the numbers in the file is demanded of the parameters that they are.
             let of_function = format!("` of `{}", info.name);
-            let mut at = 0;
-            self.demands.retain(|demand| {
-                at += 1;
-                at <= before || !demand.what.ends_with(&of_function)
-            });
+            let own = self.demands.split_off(before);
+            self.demands.extend(own.into_iter().filter(|demand| !demand.what.ends_with(&of_function)));
             self.demand_arguments(info.name, info.params, args);
         }
         Some(x)

@@ -76,11 +76,15 @@ impl Range {
     /// The range of sums. Of terms that may differ in sign nothing tells which is larger: states may be larger than they are assumed to be.
     fn sum(self, other: Range) -> Range {
         let sum = self.shifted(other);
-        let alike = self.lo >= 0.0 && other.lo >= 0.0 || self.hi <= 0.0 && other.hi <= 0.0;
-        if alike || sum.lo <= 0.0 && sum.hi >= 0.0 {
+        if self.has_the_sign_of(other) || sum.lo <= 0.0 && sum.hi >= 0.0 {
             return sum;
         }
         Range { lo: -sum.magnitude(), hi: sum.magnitude() }
+    }
+
+    /// Have all values of both one sign?
+    fn has_the_sign_of(self, other: Range) -> bool {
+        self.lo >= 0.0 && other.lo >= 0.0 || self.hi <= 0.0 && other.hi <= 0.0
     }
 
     /// The range of sums that follows from the bounds of both.
@@ -160,12 +164,11 @@ pub fn of(kind: &OpKind, fields: &[Field], range: impl Fn(ValueId) -> Range) -> 
 
 /// Do both sides of a sum have one sign, whatever the cell?
 pub fn same_sign(kind: &OpKind, range: impl Fn(ValueId) -> Range) -> bool {
-    let both: fn(Range, Range) -> bool = |a, b| a.lo >= 0.0 && b.lo >= 0.0 || a.hi <= 0.0 && b.hi <= 0.0;
     if let OpKind::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) = *kind {
         let second = if op == BinaryOp::Add { range(b) } else { range(b).negated() };
-        return both(range(a), second);
+        return range(a).has_the_sign_of(second);
     }
-    matches!(*kind, OpKind::Fma(a, b, c) if both(range(a).times(range(b)), range(c)))
+    matches!(*kind, OpKind::Fma(a, b, c) if range(a).times(range(b)).has_the_sign_of(range(c)))
 }
 
 fn unary(op: UnaryOp, a: Range) -> Range {

@@ -81,17 +81,16 @@ pub(super) fn projected(model: &Model, extent: &Extent, p: &Projection) -> Resul
         };
         let order = by_ends(&entries, all);
         // Where each entry stands among numbers that are given one by one: in a file as its line, in a kernel where that says, else by cell and source.
-        let given = |order: &[u32]| {
-            let mut given = vec![0; order.len()];
-            (0..).zip(order).for_each(|(place, &entry)| given[entry as usize] = place);
-            given
-        };
-        let given = if from_file || kernel.is_some() { None } else { Some(given(&order)) };
+        let by_cell = (!from_file && kernel.is_none()).then(|| {
+            let mut places = vec![0; order.len()];
+            (0..).zip(&order).for_each(|(place, &entry)| places[entry as usize] = place);
+            places
+        });
         let each = spread(model, p, (target.cells(), &mut entries))?;
         let order = if each > 1 { by_ends(&entries, order) } else { order };
-        let row = |entry: u32| match (&kernel, &given) {
+        let row = |entry: u32| match (&kernel, &by_cell) {
             (Some(kernel), _) => kernel.entry[entry as usize],
-            (None, Some(given)) => given[entry as usize],
+            (None, Some(places)) => places[entry as usize],
             (None, None) => entry,
         };
         (order.into_iter().map(row).collect(), each)

@@ -1733,3 +1733,23 @@ fn names_of_functions_in_generated_code_are_free() {
         assert_eq!(done.code, 0, "{}", done.err);
     }
 }
+
+/// Whoever writes a stimulus of another simulator is given one that is taken as it stands.
+#[test]
+fn help_for_stimuli_of_others_is_taken() {
+    let checked = |stimulus: &str| {
+        let model = format!(
+            "cell C {{ state v: mV = 0 mV; v' = -v / 10 ms - i_syn / 100 pF }}
+            network main {{ population c: C; input s: {stimulus} -> c }}
+            run {{ duration = 1 ms; dt = 0.1 ms; record c.v }}"
+        );
+        neuroc(&folder(&[("m.neuro", &model)]), &["check", "m.neuro"])
+    };
+    for foreign in ["dc(amplitude = 300 pA)", "ac_generator(10)"] {
+        let told = checked(foreign);
+        let help = told.err.split("= help: ").nth(1).and_then(|help| help.split('`').nth(1)).unwrap_or_default();
+        // A point neuron takes currents.
+        let done = checked(&help.replace("uA/cm2", "nA"));
+        assert!(told.code == 1 && done.code == 0, "{help}: {}{}", told.err, done.err);
+    }
+}

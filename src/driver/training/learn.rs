@@ -207,7 +207,8 @@ pub(super) fn named_projection(model: &Model, learn: &Learn, (of, which): (&str,
     match projections(model, of)[..] {
         [one] => Ok(one),
         [] => {
-            let named = model.projections.iter().filter(|p| p.is_first());
+            let learns = |p: &&ode::Projection| matches!(which, Which::Weights) || p.graded.is_none();
+            let named = model.projections.iter().filter(|p| p.is_first()).filter(learns);
             let known: Vec<String> = named.map(|p| format!("{}.{}", p.name, which.key())).collect();
             let d = learn.wrong(Code::UnknownParameter, format!("there is no projection `{of}`"));
             let near = nearest(&learn.name, known.iter().map(String::as_str));

@@ -138,11 +138,11 @@ fn elsewhere(name: &str, [first, second]: [Option<&str>; 2]) -> Option<String> {
         "IClamp" | "iclamp" | "step" | "current_clamp" => {
             "write `pulse(delay = 10 ms, duration = 50 ms, amplitude = 10 uA/cm2)`".into()
         }
-        "dc" | "constant" | "const" | "dc_generator" | "tonic" => {
+        "dc" | "constant" | "dc_generator" | "tonic" => {
             format!("what is constant is its value alone: `{}`", first.filter(is_short).unwrap_or("10 uA/cm2"))
         }
         "ac" | "ac_generator" | "sinusoid" | "SinClamp" => {
-            "write `sine(frequency = 10 Hz, amplitude = 1 uA/cm2)`".into()
+            "write `sine(delay = 0 ms, duration = 1 s, amplitude = 1 uA/cm2, period = 100 ms)`".into()
         }
         "rand" | "random" | "randn" | "gauss" | "gaussian" => {
             "draws are written `uniform(low, high)`, `normal(mean, sd)`, `exponential(mean)`, `lognormal(mean, sd)` and `gamma(shape, scale)`".into()
