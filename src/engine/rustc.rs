@@ -204,10 +204,12 @@ fn find_rustc(options: &CompileOptions) -> Result<PathBuf, EngineError> {
     let name = format!("rustc{}", env::consts::EXE_SUFFIX);
     let in_path = || {
         let path = env::var_os("PATH")?;
-        env::split_paths(&path).map(|folder| folder.join(&name)).find(|file| is_program(file))
+        let found = env::split_paths(&path).map(|folder| folder.join(&name)).find(|file| is_program(file))?;
+        // It runs in a folder of its own, where a relative entry would lead elsewhere.
+        std::path::absolute(found).ok()
     };
     match &options.rustc {
-        Some(rustc) if rustc.is_file() => Ok(rustc.clone()),
+        Some(rustc) if rustc.is_file() => Ok(std::path::absolute(rustc).unwrap_or_else(|_| rustc.clone())),
         Some(rustc) => Err(EngineError(format!("there is no Rust compiler at {}.\n{HELP}", rustc.display()))),
         None => in_path().ok_or_else(|| EngineError(format!("there is no `rustc` in PATH.\n{HELP}"))),
     }

@@ -147,6 +147,37 @@ fn is_reserved(word: &str) -> bool {
     Grammar::parse(Rule::name, word).is_err()
 }
 
+/// What follows a word that begins a member or an item and could be a name elsewhere.
+fn form(keyword: &str) -> Option<&'static str> {
+    Some(match keyword {
+        "train" => "train { ... }",
+        "fit" => "fit { ... }",
+        "kinetics" => "kinetics { ... }",
+        "conserve" => "conserve c + o = 1",
+        "init" => "init path = value",
+        "q10" => "q10 = 3 at 36 degC",
+        "fraction" => "fraction 0.8 { ... }",
+        "morphology" => "morphology = swc(\"file.swc\")",
+        "section" => "section name { ... }",
+        "compartments" => "compartments { ... }",
+        "region" => "region section, section { ... }",
+        "pool" => "pool name: unit { ... }",
+        "refractory" => "refractory 2 ms",
+        "toward" => "toward (0 um, 100 um, 0 um)",
+        "on" => "on event(weight: unit) { ... }",
+        "sum" => "sum name = ...",
+        "clamp" => "clamp name: value -> path",
+        "drive" => "drive path via synapse from source",
+        "probe" => "probe name of population { ... }",
+        "sweep" => "sweep path = 1 .. 2 nS in 3 steps",
+        "learn" => "learn path",
+        "keep" => "keep rate(path) = 1 .. 5 Hz within 1 Hz",
+        "free" => "free path = 1 .. 2 nS",
+        "target" => "target rate(path) = 5 Hz",
+        _ => return None,
+    })
+}
+
 /// Words for the grammar's objection `error` to the text that begins at byte `base`.
 pub fn complain(complaint: &Complaint<'_, '_>, error: &Error<Rule>, base: usize) -> Diagnostic {
     let scene = complaint.scene;
@@ -161,7 +192,11 @@ pub fn complain(complaint: &Complaint<'_, '_>, error: &Error<Rule>, base: usize)
         index -= 1;
         expected.rules = vec![Rule::EOI];
     }
-    complaint.slip(index, &expected).unwrap_or_else(|| complaint.plain(index, &expected))
+    let diagnostic = complaint.slip(index, &expected).unwrap_or_else(|| complaint.plain(index, &expected));
+    match complaint.form_begun(index) {
+        Some(form) if diagnostic.help.is_empty() => diagnostic.help(format!("it is written `{form}`")),
+        _ => diagnostic,
+    }
 }
 
 impl<'t> Complaint<'_, 't> {
@@ -187,6 +222,13 @@ impl<'t> Complaint<'_, 't> {
 
     fn at(&self, index: usize, message: impl Into<String>, label: impl Into<String>) -> Diagnostic {
         Diagnostic::new(Code::Syntax, self.span(index), message, label)
+    }
+
+    /// How the member is written of which no more than the first two words stand before `index`.
+    fn form_begun(&self, index: usize) -> Option<&'static str> {
+        let first = self.text(self.pieces.start);
+        let here = index > self.pieces.start && index - self.pieces.start <= 2;
+        form(first).filter(|_| here && self.block.keywords().contains(&first))
     }
 
     /// Did the grammar take a stray word before `index` for the name of the next member on the same line?
@@ -330,6 +372,12 @@ impl<'t> Complaint<'_, 't> {
             return self
                 .at(index, "this `}` closes nothing", "no block is open here")
                 .help("delete it, or look for a block that was closed too early");
+        }
+        if block.keywords().contains(&text)
+            && let Some(form) = form(text)
+        {
+            let message = format!("expected `{form}`, found `{text} {}`", self.text(index + 1));
+            return self.at(index, message, "this is written another way");
         }
         let message = match block {
             Block::Run | Block::Train | Block::Fit => format!("`{text}` does not begin a member of a {}", block.noun()),
@@ -613,6 +661,7 @@ impl<'t> Complaint<'_, 't> {
         if expected.has(Rule::eq)
             && index < self.pieces.end
             && self.token(index).is_some_and(|t| t.kind == TokenKind::Number || t.text == "-")
+            && self.form_begun(index).is_none()
         {
             let diagnostic = self.plain(index, expected);
             return Some(diagnostic.help(format!("put a `=` between `{before}` and the value")));
