@@ -118,6 +118,31 @@ pub enum Drawn {
     Truncated,
 }
 
+impl Builtin {
+    /// What it is called in models.
+    pub(super) fn name(self) -> &'static str {
+        let is = |kind: FunctionKind| match kind {
+            FunctionKind::Pure(b)
+            | FunctionKind::Same(b)
+            | FunctionKind::Variadic(b)
+            | FunctionKind::Rate(b)
+            | FunctionKind::Stimulus(b) => b == self,
+            FunctionKind::Root => self == Builtin::Sqrt,
+            FunctionKind::Clamp => self == Builtin::Clamp,
+            FunctionKind::Step => self == Builtin::Heaviside,
+            FunctionKind::Noise
+            | FunctionKind::WhiteNoise
+            | FunctionKind::Xi
+            | FunctionKind::OrnsteinUhlenbeck
+            | FunctionKind::Chance
+            | FunctionKind::Series
+            | FunctionKind::File
+            | FunctionKind::Draw(_) => false,
+        };
+        FUNCTIONS.iter().find(|f| is(f.kind)).map_or("?", |f| f.name)
+    }
+}
+
 /// A built-in function as the language reference lists it.
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionInfo {

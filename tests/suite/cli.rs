@@ -444,6 +444,56 @@ fn odd_texts_are_read_or_refused_with_a_reason() {
 }
 
 #[test]
+fn the_resolved_model_shows_all_of_the_network() {
+    let model = "channel Leak { param gbar = 0.3 mS/cm2; param erev = -65 mV; let w = -(v - erev)^2 / 1 mV
+    let u = (-(v / 1 mV))^2; current i = gbar * (v - erev) + 0 uA/cm2 * (w / 1 mV + u) }
+synapse Fixed { param tau = 3 ms; state g: nS = 0 nS; state x = 1; g' = -g / tau; x' = (1 - x) / (50 ms)
+    on pre(weight: nS) { g += weight * x; x = x * 0.5 }
+    current i = g * (v - 0 mV) }
+junction Gap { param g = 1 nS; current i = g * dv }
+cell C {
+    section soma { length = 20 um; diam = 20 um; compartments = 1 }
+    section dend { from soma(1); length = 100 um; diam = 2 um; compartments = 3 }
+    region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak }
+    spike when soma(0.5).v crosses 0 mV
+}
+network main {
+    param n = 4
+    population c: C[n] { spacing = 50 um }
+    input step: pulse(1 ms, 2 ms, 0.1 nA) -> c[0..2].soma(0.5)
+    connect c.dend(0.5) -- c.soma(0.5) via Gap { rule = ring(neighbors = 2) }
+    connect c -> c.dend(0.5) via Fixed { rule = all_to_all(autapses = false); weight = 2 nS; delay = 1.5 ms }
+    drive c[1].dend(0.5) via Fixed from times(0.5 ms) { weight = 1 nS }
+    probe near of c { at (0 um, 50 um, 0 um) }
+}
+run { duration = 5 ms; dt = 0.1 ms; record c[3].dend(0.5).v every 1 ms from 2 ms; record spikes of c }
+";
+    let here = folder(&[("m.neuro", model)]);
+    let text = fine(&here, &["emit", "m.neuro", "--stage", "hir"]).out;
+    for line in [
+        "let u: 1 = (-(v / 1 mV)) ^ 2",
+        "let w: mV = -(((v - erev) ^ 2) / 1 mV)",
+        "sections 2, compartments 4",
+        "spike when v crosses 0 mV at soma(0.5)",
+        "population c: C[n]",
+        "spacing 50 um",
+        "own x: 1 = 1",
+        "on pre x = x * 0.5",
+        "c[0 .. 2]",
+        "junctions Gap: ",
+        "connect c -> c via dend(0.5).Fixed, all_to_all",
+        "weight 2 nS",
+        "delay 1.5 ms",
+        "from times(0.5 ms)",
+        "probe near of c: 1 contacts, sigma 0.3 S/m",
+        "at dend(0.5) every 1 ms from 2 ms",
+        "record spikes of c",
+    ] {
+        assert!(text.contains(line), "{line} is missing in\n{text}");
+    }
+}
+
+#[test]
 fn every_stage_is_printed_and_the_ir_reads_back() {
     let here = passive_folder("", "record c.soma.v");
     for stage in ["ast", "hir", "ode", "ir", "ir-opt", "plan", "rust"] {
