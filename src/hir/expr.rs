@@ -216,7 +216,10 @@ impl<'a> Lowerer<'a> {
     fn expr_inside(&mut self, scope: &mut Scope<'a>, prefix: &str, e: &ast::Expr, env: Option<&Env>) -> Option<Expr> {
         let span = e.span;
         match &e.kind {
-            ast::ExprKind::Number { text, unit } => self.number(text, unit.as_ref(), false, span),
+            ast::ExprKind::Number { text, unit } => {
+                self.units_or_values(scope, prefix, (text, unit.as_ref()), env)?;
+                self.number(text, unit.as_ref(), false, span)
+            }
             ast::ExprKind::Bool(b) => Some(Expr { kind: ExprKind::Bool(*b), ty: Ty::Bool, span }),
             ast::ExprKind::Str(_) => {
                 self.error(ExprError::Text { span });
@@ -225,6 +228,7 @@ impl<'a> Lowerer<'a> {
             ast::ExprKind::Path(path) => self.path(scope, prefix, path, env),
             ast::ExprKind::Unary(op, a) => {
                 if let (UnaryOp::Neg, ast::ExprKind::Number { text, unit }) = (op, &a.kind) {
+                    self.units_or_values(scope, prefix, (text, unit.as_ref()), env)?;
                     return self.number(text, unit.as_ref(), true, span);
                 }
                 let a = self.expr_in(scope, prefix, a, env)?;
@@ -276,6 +280,37 @@ impl<'a> Lowerer<'a> {
         let repeat = text.len() < 30 && !text.contains('\n') && self.literal(x).is_none();
         self.error(ExprError::WrongType { message, x, text: repeat.then_some(text) });
         None
+    }
+
+    /// Says which word behind a number is a unit and could be a value besides: one that has the unit's dimension, or a pure number behind `*`.
+    fn units_or_values(
+        &mut self,
+        scope: &mut Scope<'a>,
+        prefix: &str,
+        (number, unit): (&str, Option<&ast::UnitExpr>),
+        env: Option<&Env>,
+    ) -> Option<()> {
+        let Some(unit) = unit else { return Some(()) };
+        for (stem, _) in &unit.factors {
+            let before = self.text(Span { end: stem.span.start, ..unit.span });
+            let behind = self.text(Span { start: stem.span.start, ..unit.span });
+            let end = behind.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(behind.len());
+            let name = ast::Name {
+                text: behind[..end].to_string(),
+                span: Span { end: stem.span.start + end as u32, ..stem.span },
+            };
+            let product = before.ends_with('*');
+            let Some(left) = before.strip_suffix(['*', '/']) else { continue };
+            let dim = Unit::named(&stem.text).map(|unit| unit.dim);
+            let Some((ty, value)) = self.value_called(scope, prefix, &name, env) else { continue };
+            if Some(ty) == dim.map(Ty::Real) || product && ty == Ty::Real(Dim::ONE) {
+                let number = format!("{number} {left}");
+                let written = format!("{} {} {behind}", number.trim_end(), if product { '*' } else { '/' });
+                self.error(ExprError::UnitOrValue { name: &name, value, written });
+                return None;
+            }
+        }
+        Some(())
     }
 
     fn number(&mut self, text: &str, unit: Option<&ast::UnitExpr>, negative: bool, span: Span) -> Option<Expr> {

@@ -4,7 +4,7 @@
 //! Never true here: it is known which cells a rule joins.
 
 use super::calls::Env;
-use super::error::{JunctionError, NetworkError, Signature, SynapseError};
+use super::error::{JunctionError, NameError, NetworkError, Signature, SynapseError};
 use super::items::{ItemKind, Kind};
 use super::keys::Block;
 use super::lower::{Definition, Lowerer};
@@ -38,6 +38,16 @@ impl<'a> Lowerer<'a> {
         }
         self.resolve_all(&mut scope);
         self.note_junction(j.name.span, &scope);
+        let mut own: Vec<&ast::Name> = j.params.iter().map(|p| &p.name).collect();
+        for l in j.lets.iter().chain(&j.currents) {
+            match own.iter().find(|known| known.text == l.name.text) {
+                Some(first) => self.duplicate(&l.name, first.span),
+                None if self.check_reserved(&l.name) && l.name.text == "dv" => {
+                    self.error(NameError::Reserved { name: &l.name, function: false });
+                }
+                None => own.push(&l.name),
+            }
+        }
         if self.junction_current(&mut scope, "", 0, j).is_none() {
             return;
         }
@@ -195,7 +205,6 @@ impl<'a> Lowerer<'a> {
                 return None;
             };
             let l = pending.remove(at);
-            self.check_reserved(&l.name);
             let value = self.expr_with(file, &l.value, env)?;
             env.insert(l.name.text.clone(), Some(value));
         }

@@ -102,6 +102,26 @@ impl Block {
     }
 }
 
+impl Block {
+    /// How a word that can stand in it is written if it is no key.
+    pub(super) fn form(self, word: &str) -> Option<&'static str> {
+        match (self, word) {
+            (Block::Section, "from") => Some("from soma(1)"),
+            (Block::Probe, "from") => Some("from (0 um, 0 um, 0 um) to (0 um, 100 um, 0 um) in 16"),
+            (Block::Probe, "at") => Some("at (0 um, 100 um, 0 um)"),
+            (Block::Compartment | Block::Region, "insert") => Some("insert Leak(gbar = 0.1 mS/cm2)"),
+            (Block::Compartment, "param") => Some("param name = value"),
+            (Block::Compartment, "let") => Some("let name = value"),
+            (Block::Run, "record") => Some("record cells.v"),
+            (Block::Gate, "fraction")
+            | (Block::Section, "toward")
+            | (Block::Compartment | Block::Region, "pool")
+            | (Block::Run, "sweep") => crate::syntax::form(word),
+            _ => None,
+        }
+    }
+}
+
 impl Lowerer<'_> {
     pub(super) fn unknown_key(&mut self, key: &Name, block: Block) {
         self.error(KeyError::Unknown { block, key });

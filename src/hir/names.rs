@@ -63,6 +63,32 @@ impl<'a> Lowerer<'a> {
         None
     }
 
+    /// The type of the value that a name has here, and where that is defined; nothing is said if there is none.
+    pub(super) fn value_called(
+        &mut self,
+        scope: &mut Scope<'a>,
+        prefix: &str,
+        name: &ast::Name,
+        env: Option<&Env>,
+    ) -> Option<(Ty, Span)> {
+        let found = match env {
+            Some(env) => env.get(&name.text).map(|value| value.as_ref().map(|x| (x.ty, x.span))),
+            None => scope.lookup(prefix, &name.text).map(|id| {
+                let busy = scope.entry(id).status == Status::Busy;
+                let ty = if busy { None } else { self.resolve(scope, id, Some(name.span)) };
+                ty.map(|ty| (ty, scope.entry(id).span))
+            }),
+        };
+        found.unwrap_or_else(|| {
+            let item = self.item(scope.file, &name.text)?;
+            let ItemKind::Const(constant) = item.kind else { return None };
+            if self.constant_stack.contains(&(item.file, item.index)) {
+                return None;
+            }
+            Some((self.constant(item, name)?.ty, constant.name.span))
+        })
+    }
+
     /// A value in place of its name.
     fn put_in(&mut self, value: &Expr, span: Span) -> Option<Expr> {
         self.spend(value.size(), span).then(|| Expr { span, ..value.clone() })

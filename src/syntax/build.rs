@@ -5,7 +5,7 @@
 //! Never true here: a name is looked up.
 
 use super::ast::*;
-use super::grammar::{Grammar, Rule};
+use super::grammar::{Grammar, Rule, TokenKind, tokens};
 use crate::diag::{Code, Diagnostic};
 use crate::source::{FileId, Span};
 use pest::Parser;
@@ -725,14 +725,18 @@ impl Builder<'_> {
         let mut unit = None;
         for part in Parts::of(values) {
             if part.as_rule() == Rule::swept_unit {
-                unit = Some(part.as_str().trim().to_owned());
+                unit = Some((part.as_str().trim().to_owned(), self.span(&part)));
                 continue;
             }
             numbers.push(self.swept_number(part));
         }
         // The unit behind a list is that of its last number.
-        if let Some(last) = numbers.last_mut() {
-            last.unit = last.unit.take().or(unit);
+        if let (Some(last), Some((unit, span))) = (numbers.last_mut(), unit) {
+            if let Some(own) = &last.unit {
+                let d = Diagnostic::new(Code::Syntax, span, "these numbers have units of their own", "a second unit");
+                self.mistakes.push(d.help(format!("leave it out, or write `{}` without `{own}`", last.number)));
+            }
+            last.unit = Some(unit);
         }
         let values = match (list, numbers.len()) {
             (false, 2) => SweptValues::Range(numbers.remove(0), numbers.remove(0)),
@@ -750,10 +754,10 @@ impl Builder<'_> {
         SweptNumber { number: text, unit, span }
     }
 
-    /// A path, and its text without blanks.
+    /// A path, and its text without blanks and comments.
     fn named_path(&mut self, path: Pair<'_, Rule>) -> (Path, Name) {
-        let text = path.as_str().chars().filter(|c| !c.is_whitespace()).collect();
-        let name = Name { text, span: self.span(&path) };
+        let tokens = tokens(path.as_str()).into_iter().filter(|token| token.kind != TokenKind::Comment);
+        let name = Name { text: tokens.map(|token| token.text).collect(), span: self.span(&path) };
         (self.path(path), name)
     }
 

@@ -148,7 +148,7 @@ fn is_reserved(word: &str) -> bool {
 }
 
 /// What follows a word that begins a member or an item and could be a name elsewhere.
-fn form(keyword: &str) -> Option<&'static str> {
+pub fn form(keyword: &str) -> Option<&'static str> {
     Some(match keyword {
         "train" => "train { ... }",
         "fit" => "fit { ... }",
@@ -247,6 +247,9 @@ impl<'t> Complaint<'_, 't> {
         let end = expected.end() && index > self.pieces.start;
         if expected.end() && index == self.pieces.start {
             return self.no_member(index);
+        }
+        if words.is_empty() && index == self.pieces.start + 1 && index >= self.pieces.end {
+            return self.no_member(self.pieces.start);
         }
         let next_line = index >= self.pieces.end && self.token(index).is_none_or(|t| t.first_on_line);
         let diagnostic = match self.before(index) {
@@ -446,6 +449,10 @@ impl<'t> Complaint<'_, 't> {
                 let name = self.text(index + 1);
                 diagnostic.help(format!("a value of a network is a parameter: `param {name} = ...`"))
             }
+            Some(_) if (text, block) == ("let", Block::Pool) => {
+                diagnostic.help("a `let` stands in the compartment or the cell around the pool")
+            }
+            Some(_) if text == "state" => diagnostic.help("`state` belongs to a channel, a cell or a synapse"),
             Some(home) => diagnostic.help(format!("`{text}` belongs to a {}", home.noun())),
             None => match nearest(text, block.keywords().iter().copied()) {
                 Some(word) => diagnostic.did_you_mean(text, word),

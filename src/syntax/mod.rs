@@ -15,6 +15,7 @@ mod recover;
 mod words;
 
 pub use around::{Around, Open, around};
+pub use complain::form;
 pub use format::format;
 pub use grammar::{Token, TokenKind, is_reserved, tokens};
 pub use parse::{mended, parse, read_text};

@@ -27,8 +27,10 @@ pub fn read_text(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostic> {
     }
     let mut bytes = bytes;
     // Lines of old Macintoshes end with a carriage return alone.
-    if !bytes.contains(&b'\n') {
-        bytes.iter_mut().filter(|byte| **byte == b'\r').for_each(|byte| *byte = b'\n');
+    for at in 0..bytes.len() {
+        if bytes[at] == b'\r' && bytes.get(at + 1) != Some(&b'\n') {
+            bytes[at] = b'\n';
+        }
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();

@@ -217,7 +217,7 @@ impl Block {
             Block::Section => &["from", "toward"],
             Block::Compartments => &[],
             Block::Region => &["insert", "pool"],
-            Block::Pool => &["let"],
+            Block::Pool => &[],
             Block::Spike => &["refractory"],
             Block::Junction => &["param", "let", "current"],
             Block::Synapse => &["param", "let", "state", "on", "sum", "current"],
@@ -404,11 +404,12 @@ impl Scene<'_> {
     }
 
     /// Does the token look like the head of an item, in a place where a `}` may be missing before it?
-    fn is_item_head(&self, index: usize, column: usize) -> bool {
+    /// It does if it stands no further right than the item before, which begins at `start`.
+    fn is_item_head(&self, index: usize, start: usize) -> bool {
         let token = &self.code[index];
         let named = self.code.get(index + 1).is_some_and(|t| t.kind == TokenKind::Word);
         token.first_on_line
-            && self.column(token) <= column
+            && self.column(token) <= self.column(&self.code[start])
             && match token.text {
                 "channel" | "cell" | "junction" | "synapse" | "network" => named && self.is_symbol(index + 2, "{"),
                 "function" => named && self.is_symbol(index + 2, "("),
@@ -432,7 +433,7 @@ impl Scene<'_> {
                         || self.begins(index, start, parentheses)
                         || self.is_symbol(index, "}")
                 }
-                _ => self.is_item_head(index, self.column(&self.code[start])),
+                _ => self.is_item_head(index, start),
             };
             if here && index > start {
                 list.push(start..index);

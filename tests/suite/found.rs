@@ -1753,3 +1753,93 @@ fn help_for_stimuli_of_others_is_taken() {
         assert!(told.code == 1 && done.code == 0, "{help}: {}{}", told.err, done.err);
     }
 }
+
+/// What `check` says of a model.
+fn told_of(model: &str) -> String {
+    neuroc(&folder(&[("m.neuro", model)]), &["check", "m.neuro"]).err
+}
+
+/// A word behind a number is a unit, or the name of a value, and never silently one of the two where it could be both.
+#[test]
+fn units_and_names_are_told_apart() {
+    let channel = |current: &str| {
+        format!(
+            "channel K {{
+                param V = 5 mV
+                param V2 = 5 mV
+                param s = 3
+                param cm = 1 uF/cm2
+                param erev = -77 mV
+                gate m {{ alpha = 0.1 /ms; beta = 0.2 /ms }}
+                let used = (V + V2) / 1 mV * s * m * cm / 1 uF/cm^2
+                current i = used * {current}
+            }}"
+        )
+    };
+    for (current, written) in [
+        ("(10 nS*V)", "10 nS * V"),
+        ("-10 nS*V^2 / 1 mV", "10 nS * V^2"),
+        ("10 nS*V2", "10 nS * V2"),
+        ("1 nA/V*(v-erev)", "1 nA / V"),
+        ("120 mS/cm2*m^3*(v-erev)", "120 mS/cm2 * m^3"),
+    ] {
+        let told = told_of(&channel(current));
+        assert!(told.contains("is read as a unit here") && told.contains(&format!("`{written}`")), "{current}: {told}");
+        if !current.contains("V^2") {
+            let separate = current.replace(written.replace(" * ", "*").replace(" / ", "/").as_str(), written);
+            assert!(!told_of(&channel(&separate)).contains("is read as a unit"), "{separate}");
+        }
+    }
+    // Units whose names only look like those of values.
+    for current in ["0.5 mV*cm^-2 * 1 mS", "1 uA/cm^2 * 1 s^2 * 1 /s^2", "1 uA/cm2/s * 1 s"] {
+        let told = told_of(&channel(current));
+        assert_eq!(told.matches("error").count(), 0, "{current}: {told}");
+    }
+    // A digit that makes no power makes a name.
+    let model = "cell C { param V1 = 5 mV; state x: nA = 0 nA; let i0 = 10 nS*V1; x' = (i0 - x) / 1 ms }
+        network main { population c: C }
+        run { duration = 1 ms; dt = 0.1 ms; method = euler; record c.i0 every 1 ms }";
+    assert!((last_of(model, &[])[0] - 0.05).abs() < 1e-12);
+    // Constants and parameters of functions are values, too.
+    let told = told_of("const V = 5 mV\nfunction f(S: nS) = 3 mV*S\nconst x = 10 nS*V\nconst J = 1 J/s * 1 s");
+    assert_eq!(told.matches("is read as a unit here").count(), 2, "{told}");
+}
+
+/// Names of a junction differ, and none of them has a fixed meaning.
+#[test]
+fn names_of_a_junction_are_its_own() {
+    for (members, says) in [
+        ("param g = 1 nS; let k = g; let k = 2 * g; current i = k * dv", "`k` is defined twice"),
+        ("param g = 1 nS; let g = 2 nS; current i = g * dv", "`g` is defined twice"),
+        ("param g = 1 nS; current g = g * dv", "`g` is defined twice"),
+        ("param g = 1 nS; current dv = g * dv", "`dv` has a fixed meaning"),
+        ("param g = 1 nS; let t = g; current i = t * dv", "`t` has a fixed meaning"),
+    ] {
+        let told = told_of(&format!("junction Gap {{ {members} }}"));
+        assert!(told.contains(says) && told.matches("error[").count() == 1, "{members}: {told}");
+    }
+}
+
+/// What is written has an effect, or is refused.
+#[test]
+fn nothing_that_is_written_is_dropped() {
+    let decay = |run: &str| {
+        format!(
+            "cell C {{ param tau = 10 ms; state v: mV = 1 mV; v' = -v / tau }}
+            network main {{ population cells: C[2] }}
+            run {{ duration = 1 ms; dt = 0.1 ms; record cells.v; {run} }}"
+        )
+    };
+    for (run, says) in [
+        ("sweep cells.tau = [10 ms, 20 ms] s", "units of their own"),
+        ("sweep = 3", "it is written `sweep path = "),
+        ("sweep cells.tau // why?\n = 8 .. 12 ms in 3 steps", ""),
+    ] {
+        let told = told_of(&decay(run));
+        assert_eq!(told.is_empty(), says.is_empty(), "{run}: {told}");
+        assert!(told.contains(says), "{run}: {told}");
+    }
+    // A carriage return ends a line, and the comment on it.
+    let told = told_of(&decay("// The time.\r dt = 0.2 ms\n"));
+    assert!(told.contains("`dt` is given twice"), "{told}");
+}

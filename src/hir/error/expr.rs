@@ -5,6 +5,7 @@ use crate::hir::advice::{usual_unit, wrap};
 use crate::hir::dimension::shown;
 use crate::hir::{Expr, Ty};
 use crate::source::Span;
+use crate::syntax::ast::Name;
 
 /// What is wrong with an expression.
 pub(in crate::hir) enum ExprError<'e> {
@@ -16,6 +17,8 @@ pub(in crate::hir) enum ExprError<'e> {
     WrongType { message: &'e str, x: &'e Expr, text: Option<&'e str> },
     /// `0.1 ms-1`: a power of a unit without `^`.
     PowerWithoutSign { number: &'e str, unit: &'e str, power: &'e str, span: Span },
+    /// A unit that is the name of a value besides, and how the value is written.
+    UnitOrValue { name: &'e Name, value: Span, written: String },
     /// A temperature below absolute zero.
     TooCold { span: Span },
     /// A temperature is divided by one, a number written in degC, where only a difference of temperatures can be meant.
@@ -36,9 +39,17 @@ impl From<ExprError<'_>> for Diagnostic {
             E::PowerWithoutSign { number, unit, power, span } => {
                 let message = format!("`{number}-{power}` is {number} minus {power}");
                 let value = number.strip_suffix(unit).unwrap_or(number).trim_end();
-                let over = if power == "1" { format!("{value} /{unit}") } else { format!("{value} /{unit}{power}") };
+                let power = if power == "1" { "" } else { power };
+                // The unit before the power is below a line: `mS/cm-2`, `uF*cm-2` and `ms-1` are `mS/cm2`, `uF/cm2` and `/ms`.
+                let (before, last) = unit.rsplit_once(['*', '/']).unwrap_or(("", unit));
+                let last = last.split('^').next().unwrap_or(last).trim_end_matches(|c: char| c.is_ascii_digit());
                 Diagnostic::new(Code::UnknownUnit, span, message, "no power of a unit")
-                    .help(format!("a negative power is written `{number}^-{power}` or `{over}`"))
+                    .help(format!("a negative power stands behind a `/`: `{value} {before}/{last}{power}`"))
+            }
+            E::UnitOrValue { name, value, written } => {
+                let message = format!("`{}` is read as a unit here, and is the name of a value, too", name.text);
+                let help = format!("write `{written}` for the value; for the unit, give the value another name");
+                Diagnostic::new(Code::UnknownUnit, name.span, message, "a unit").see(value, "the value").help(help)
             }
             E::TooCold { span } => {
                 let message = "this temperature is below absolute zero";
@@ -56,9 +67,10 @@ impl From<ExprError<'_>> for Diagnostic {
                 let dim = a.ty.dim();
                 let message = format!("{} can only be raised to a constant whole power", dim.describe());
                 let (unit, power) = (dim.display_unit().name, wrap(b_text));
+                let one = if unit.contains(".5") { format!("(1 {})", usual_unit(dim)) } else { format!("1 {unit}") };
                 Diagnostic::new(Code::BadPower, b.span, message, "not a constant whole number from -9 to 9")
                     .see(a.span, shown(dim))
-                    .help(format!("make it a pure number first: `({a_text} / 1 {unit})^{power}`"))
+                    .help(format!("make it a pure number first: `({a_text} / {one})^{power}`"))
             }
         }
     }

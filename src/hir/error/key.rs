@@ -27,10 +27,18 @@ impl From<KeyError<'_>> for Diagnostic {
 }
 
 fn unknown(block: Block, key: &Name) -> Diagnostic {
+    let written = |form: &str| format!("it is written `{form}`");
+    if let Some(form) = block.form(&key.text) {
+        let message = format!("`{}` has no `=` in {}", key.text, block.describe());
+        return Diagnostic::new(Code::UnknownKey, key.span, message, "not a key").help(written(form));
+    }
     let message = format!("{} has no `{}`", block.describe(), key.text);
     let d = Diagnostic::new(Code::UnknownKey, key.span, message, "no such key");
     match elsewhere(block, &key.text).or_else(|| nearest(&key.text, block.keys().iter().copied())) {
-        Some(near) => d.did_you_mean(&key.text, near),
+        Some(near) => match block.form(near) {
+            Some(form) => d.help(written(form)),
+            None => d.did_you_mean(&key.text, near),
+        },
         None => match (block, key.text.as_str()) {
             (Block::Compartment, "diam" | "length" | "L" | "radius" | "nseg" | "ra" | "Ra") => d.help(
                 "a compartment has a surface, `area = 1000 um2`, and no shape; a cable is a `section dend { length = 200 um; diam = 2 um }`",
