@@ -92,9 +92,20 @@ impl Excerpt {
             by_line.entry(file.line_of(span.1.start)).or_default().push(span);
         }
         let mut places = Vec::new();
-        for (number, spans) in by_line {
+        // Places that are far from each other in one line have a piece of it each.
+        let mut pieces = Vec::new();
+        for (number, mut spans) in by_line {
             let whole = file.line_range(number);
-            let shown = window(&file.text, &whole, spans[0].1.start);
+            spans.sort_by_key(|span| span.1.start);
+            while let Some(first) = spans.first() {
+                let shown = window(&file.text, &whole, first.1.start);
+                let inside = |span: &&(usize, Range<usize>)| span.1.start <= shown.end;
+                let rest = spans.split_off(spans.partition_point(inside).max(1));
+                pieces.push((number, shown, std::mem::replace(&mut spans, rest)));
+            }
+        }
+        for (number, shown, spans) in pieces {
+            let whole = file.line_range(number);
             let begin = self.text.len();
             let mut shift = file.text[whole.start..shown.start].chars().count() as isize;
             if shown.start > whole.start {
@@ -110,9 +121,7 @@ impl Excerpt {
             self.text.push('\n');
             let last = self.text.len() - 1;
             for (at, span) in spans {
-                if shown.contains(&span.start) || span.start == shown.end {
-                    places.push((*at, moved(span.start, to).min(last)..moved(span.end, to).min(last)));
-                }
+                places.push((*at, moved(span.start, to).min(last)..moved(span.end, to).min(last)));
             }
             self.lines.push(Line { number, range: begin..self.text.len(), shift });
         }

@@ -371,7 +371,14 @@ fn edit_by_dimension(kind: ScopeKind, text: Option<&str>, got: Dim, want: Dim) -
 
 /// The unit that people write for a dimension.
 pub(super) fn usual_unit(dim: Dim) -> String {
-    if dim == Dim::TEMPERATURE { "degC".into() } else { dim.display_unit().name }
+    // A unit has no half power: `mV/ms^0.5` is written with a root.
+    let half = dim.over(Dim::RATE.root().unwrap_or(Dim::ONE));
+    match dim.display_unit().name {
+        _ if dim == Dim::TEMPERATURE => "degC".into(),
+        name if !name.contains(".5") => name,
+        _ if half.is_one() => "/ sqrt(1 ms)".into(),
+        _ => format!("{} / sqrt(1 ms)", half.display_unit().name),
+    }
 }
 
 fn starts_number(text: &str) -> bool {

@@ -658,8 +658,12 @@ impl<'a> Lowerer<'a> {
                     1 => format!("region `{name}`"),
                     _ => format!("region `{name}`, which is called as its sections with `_` between,"),
                 };
+                let other = first.sections != sections;
                 let (again, first) = (ast.sections[0].span, first.ast.sections[0].span);
-                self.error(MorphologyError::Twice { what: &what, again, first });
+                self.error(match other {
+                    true => MorphologyError::RegionsAlike { name: &name, again, first },
+                    false => MorphologyError::Twice { what: &what, again, first },
+                });
                 fine = false;
                 continue;
             }

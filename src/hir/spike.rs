@@ -34,7 +34,7 @@ impl<'a> Lowerer<'a> {
         }
         let condition = condition?;
         if matches!(&condition, SpikeCondition::When(x) if !is_by_chance(x)) && s.actions.is_empty() {
-            self.error(SpikeError::NothingResets { span: s.span });
+            self.error(SpikeError::NothingResets { span: s.span, cell: scope });
             return None;
         }
         fine.then_some(Spike { condition, at: None, resets, refractory, span: s.span })
@@ -96,7 +96,7 @@ impl<'a> Lowerer<'a> {
                 scope.kind = before;
                 let x = x?;
                 if x.ty != Ty::Bool {
-                    self.error(SpikeError::NotACondition { x: &x });
+                    self.error(SpikeError::NotACondition { x: &x, cell: scope });
                     return None;
                 }
                 Some(SpikeCondition::When(x))

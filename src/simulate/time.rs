@@ -3,6 +3,8 @@
 //! In come times in ms and a time step; out go numbers of steps, and times as messages show them.
 //! Never true here: a step is cut short, or a time is rounded without its caller's asking.
 
+use crate::units::written;
+
 /// The time grid of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Grid {
@@ -35,7 +37,7 @@ pub(super) fn whole_steps(time: f64, dt: f64) -> Option<u64> {
 
 /// The multiple of `dt`, from one on, that is next to `time`.
 pub(super) fn nearest_multiple(time: f64, dt: f64) -> f64 {
-    (time / dt).round().max(1.0) * dt
+    written((time / dt).round().max(1.0) * dt, 0)
 }
 
 #[cfg(test)]

@@ -1843,3 +1843,132 @@ fn nothing_that_is_written_is_dropped() {
     let told = told_of(&decay("// The time.\r dt = 0.2 ms\n"));
     assert!(told.contains("`dt` is given twice"), "{told}");
 }
+
+/// Help that is followed gives a model that is taken, with the numbers that were meant.
+#[test]
+fn help_that_is_followed_is_right() {
+    let value = |e: &str| {
+        let model = format!(
+            "cell C {{ param x = 0.5; param y = 2; state z = 0; let q = {e}; z' = (q + x + y - z) / 1 ms }}
+            network main {{ population c: C }}
+            run {{ duration = 1 ms; dt = 0.1 ms; method = euler; record c.q every 1 ms }}"
+        );
+        last_of(&model, &[])[0]
+    };
+    let x = 0.5f64;
+    for (call, expected) in [
+        ("sign(x)", 1.0),
+        ("exp2(x)", x.exp2()),
+        ("exp10(x)", 10f64.powf(x)),
+        ("expm1(x)", x.exp_m1()),
+        ("exprel(x)", x.exp_m1() / x),
+        ("log2(x)", x.log2()),
+        ("log1p(x)", x.ln_1p()),
+        ("cbrt(x)", x.cbrt()),
+        ("hypot(x, y)", x.hypot(2.0)),
+        ("fmod(y, x)", 0.0),
+        ("nint(x)", 1.0),
+        ("sinc(x)", x.sin() / x),
+    ] {
+        let told = told_of(&format!("cell C {{ param x = 0.5; param y = 2; let q = {call} }}"));
+        let help = told.split("= help: ").nth(1).and_then(|help| help.split('`').nth(1)).unwrap_or_default();
+        assert!((value(help) - expected).abs() < 1e-12, "{call}: {help}");
+    }
+    for call in ["asin(x)", "atan2(x, y)", "arccos(x)"] {
+        let told = told_of(&format!("cell C {{ param x = 0.5; param y = 2; let q = {call} }}"));
+        assert!(told.contains("there are no inverses") && !told.contains("did you mean"), "{told}");
+    }
+}
+
+/// Messages that led astray.
+#[test]
+fn messages_lead_where_they_say() {
+    let cell = |members: &str| format!("cell C {{ {members} }}");
+    let region = "region soma { cm = 1 uF/cm2; v_init = -65 mV; ra = 100 ohm*cm }";
+    for (model, says, never) in [
+        ("const a = 3 mS/cm-2", "`3 mS/cm2`", "//"),
+        ("const a = 3 uF*cm-2", "`3 uF/cm2`", "//"),
+        ("const a = 3 mV/ms-1", "`3 mV/ms`", "//"),
+        ("const a = 3 /ms-1", "`3 /ms`", "//"),
+        ("const a = 3 cm^2-2", "`3 /cm2`", "//"),
+        ("const a = 0.1 ms-1", "`0.1 /ms`", "//"),
+        (&cell("state v: mV = 0 mV; v' = -v / (10 ms) + 3 * xi()"), "`3 mV / sqrt(1 ms)`", "`3 mV/ms^0.5`"),
+        ("const a = 5 % 3", "floor(a / b)", "0.05"),
+        ("const a = (5 %)", "`0.05`", "floor"),
+        (&cell("foo"), "`foo` does not begin a member of a cell", "something else"),
+        (
+            &cell(&format!("section soma {{ length = 20 um; diam = 20 um; parent = soma }} {region}")),
+            "`from soma(1)`",
+            "did you mean",
+        ),
+        (
+            &cell(&format!("section soma {{ length = 20 um; diam = 20 um; direction = 1 }} {region}")),
+            "`toward (0 um",
+            "did you mean",
+        ),
+        (
+            "channel K { gate m { alpha = 1 /ms; beta = 1 /ms; fraction = 3 } current i = m * 1 uA/cm2 }",
+            "`fraction 0.8 { ... }`",
+            "has no `fraction`",
+        ),
+        (
+            &cell("compartment s { cm = 1 uF/cm2; v_init = -65 mV; pool = 3 }"),
+            "`pool name: unit { ... }`",
+            "has no `pool`",
+        ),
+        (
+            &cell(
+                "compartment s { cm = 1 uF/cm2; v_init = -65 mV; pool Ca: mM { init = 1 mM; let x = 1; Ca' = -Ca / 1 ms } }",
+            ),
+            "around the pool",
+            "a pool has no",
+        ),
+        (&cell("state w: nS = 0 nS; w' = -w / 1 ms; spike when w"), "`spike when w > 1 nS`", "mV"),
+        (&cell("state w: nS = 0 nS; w' = -w / 1 ms; spike when w > 1 nS"), "`{ w = ... }`", "{ v"),
+        (&cell("state v mV = 3 mV"), "`v: mV`", "let mV"),
+        ("junction Gap { state x = 0 }", "a channel, a cell or a synapse", "did you mean"),
+        ("const a = 3 mT", "not a unit", "mV`?"),
+        ("const a = 3 mW", "`nA*mV`", "did you mean"),
+        ("const a = 3 eV", "J", "did you mean"),
+        ("const a = 3 mmHg", "not a unit", "did you mean"),
+        ("const a = 3 ppm", "`1e-6`", "did you mean"),
+        ("const a = 1 mV + 1 /mV", "[one over a voltage]", "[over a voltage]"),
+    ] {
+        let told = told_of(model);
+        assert!(told.contains(says) && !told.contains(never), "{model}: {told}");
+    }
+    let sections = "section up { length = 20 um; diam = 2 um } section down { length = 20 um; diam = 2 um; from up(1) }
+        section up_down { length = 20 um; diam = 2 um; from up(1) }";
+    let told =
+        told_of(&cell(&format!("{sections} region up, down {{ cm = 1 uF/cm2 }} region up_down {{ cm = 1 uF/cm2 }}")));
+    assert!(told.contains("in another order"), "{told}");
+    let told = told_of(&format!("const a = {}", ["1"; 300].join(" + ")));
+    assert!(told.contains("operations") && !told.contains("functions"), "{told}");
+}
+
+/// Places that are far from each other in a long line are both shown, and a long line with a mistake is read in the time of a short one.
+#[test]
+fn long_lines_are_shown_and_read() {
+    let model = format!("const a = 1 {} const a = 2", "/* . */".repeat(60));
+    let told = told_of(&model);
+    assert!(told.contains("defined again") && told.contains("first defined here"), "{told}");
+    let cells: String = (0..4000).map(|i| format!("cell C{i} {{ state v: mV = 0 mV; v' = -v / 1 ms }} ")).collect();
+    let begin = std::time::Instant::now();
+    neuroc::driver::check_text(
+        "m.neuro",
+        Path::new("."),
+        format!("{cells} cell D {{ foo bar }}"),
+        &neuroc::hir::NoFiles,
+    );
+    let one_line = begin.elapsed();
+    let begin = std::time::Instant::now();
+    let lines = cells.replace("} cell", "}\ncell");
+    neuroc::driver::check_text(
+        "m.neuro",
+        Path::new("."),
+        format!("{lines}\ncell D {{ foo bar }}"),
+        &neuroc::hir::NoFiles,
+    );
+    let most = 5 * begin.elapsed() + std::time::Duration::from_secs(1);
+    assert!(one_line < most, "{one_line:?}");
+}

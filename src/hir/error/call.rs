@@ -131,7 +131,8 @@ fn elsewhere(name: &str, [first, second]: [Option<&str>; 2]) -> Option<String> {
         "pow" | "power" => format!("write `{} ^ {}`", wrap(arg), second.map_or("y".into(), wrap)),
         "fabs" => format!("write `abs({arg})`"),
         "sqr" | "square" => format!("write `{}^2`", wrap(arg)),
-        "exprel" | "vtrap" | "efun" | "linoid" => {
+        "exprel" => format!("write the quotient as it is, `(exp({arg}) - 1) / {}`: the compiler makes it safe at zero", wrap(arg)),
+        "vtrap" | "efun" | "linoid" => {
             "write the quotient as it is, `x / (exp(x) - 1)`: the compiler makes it safe at zero; or use `exp_linear_rate`"
                 .into()
         }
@@ -147,10 +148,31 @@ fn elsewhere(name: &str, [first, second]: [Option<&str>; 2]) -> Option<String> {
         "rand" | "random" | "randn" | "gauss" | "gaussian" => {
             "draws are written `uniform(low, high)`, `normal(mean, sd)`, `exponential(mean)`, `lognormal(mean, sd)` and `gamma(shape, scale)`".into()
         }
-        "round" => format!("write `floor({arg} + 0.5)`"),
+        "round" | "nint" | "rint" => format!("write `floor({arg} + 0.5)`"),
         "int" | "trunc" | "fix" => {
             format!("`{name}` cuts towards 0: write `floor({arg})` where that is not negative, `ceil({arg})` where it is")
         }
+        "sign" | "sgn" | "signum" => format!("write `(if {arg} > 0 then 1 else -1)`"),
+        "exp2" => format!("write `2^{}`", wrap(arg)),
+        "exp10" => format!("write `10^{}`", wrap(arg)),
+        "expm1" => format!("write `exp({arg}) - 1`"),
+        "log2" => format!("write `ln({arg}) / ln(2)`"),
+        "log1p" => format!("write `ln(1 + {arg})`"),
+        "cbrt" => format!("write `{}^(1/3)`, where that is not negative", wrap(arg)),
+        "hypot" => format!("write `sqrt({}^2 + {}^2)`", wrap(arg), second.map_or("y".into(), wrap)),
+        "fmod" | "mod" | "rem" => {
+            let by = second.map_or("y".into(), wrap);
+            let arg = wrap(arg);
+            format!("write `{arg} - {by} * floor({arg} / {by})`, which is never below 0")
+        }
+        "asin" | "acos" | "atan" | "atan2" | "arcsin" | "arccos" | "arctan" | "arctan2" | "asinh" | "acosh" | "atanh" => {
+            "there are no inverses of `sin`, `cos`, `tan` and their like".into()
+        }
+        "sec" => format!("write `1 / cos({arg})`"),
+        "csc" => format!("write `1 / sin({arg})`"),
+        "cot" => format!("write `1 / tan({arg})`"),
+        "sinc" => format!("write `sin({arg}) / {}`: the compiler makes it safe at zero", wrap(arg)),
+        "mean" | "average" => "write the sum over the number of terms: `(a + b) / 2`".into(),
         "where" | "ifelse" => "write `if condition then a else b`".into(),
         "sigmoid" | "boltzmann" | "logistic" => "write `1 / (1 + exp(-(v - mid) / slope))`, or use `sigmoid_rate`".into(),
         _ => return None,

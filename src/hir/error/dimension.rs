@@ -74,6 +74,18 @@ fn unknown_unit(name: &Name) -> Diagnostic {
         "h" | "hr" | "hour" => return d.help("an hour is `3600 s`"),
         _ => {}
     }
+    match &name.text[..] {
+        "mmHg" | "Pa" | "kPa" | "bar" | "atm" | "T" | "mT" | "uT" | "Wb" | "H" | "mH" => {
+            return d.note(
+                "units are made of V, A, s, m, mol, K and g, and their like: there are none of pressures and magnets",
+            );
+        }
+        "eV" | "meV" | "keV" => return d.help("an electron volt is `1.602176634e-19 J`"),
+        "W" | "mW" | "uW" | "nW" => return d.help("a power is written in `J/s` or `nA*mV`"),
+        "Osm" | "mOsm" => return d.help("an osmolarity is written in `mM`"),
+        "ppm" | "ppb" => return d.help("a part is a number: a millionth is `1e-6`"),
+        _ => {}
+    }
     let all: Vec<String> = units::BASE_UNITS
         .iter()
         .flat_map(|b| {
@@ -148,8 +160,11 @@ fn columns((left, x): (&str, Dim), (right, y): (&str, Dim)) -> String {
     let (a, b) = (factors(x, y), factors(y, x));
     let width = left.chars().count().max(right.chars().count()) + 1;
     let columns = a.chars().count().max(b.chars().count());
-    let name =
-        |dim: Dim| dim.quantity().map(|q| format!("   [{}]", q.split_once(' ').map_or(q, |s| s.1))).unwrap_or_default();
+    let name = |dim: Dim| {
+        dim.quantity()
+            .map(|q| format!("   [{}]", q.trim_start_matches("an ").trim_start_matches("a ")))
+            .unwrap_or_default()
+    };
     let line = |side: &str, text: &str, dim: Dim| {
         format!("{:<width$} {text:<columns$}{}", format!("{side}:"), name(dim)).trim_end().to_string()
     };

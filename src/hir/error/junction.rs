@@ -107,7 +107,7 @@ impl From<JunctionError<'_>> for Diagnostic {
             E::UnknownRule { name, span } => {
                 let message = format!("there is no connection rule `{name}`");
                 let d = Diagnostic::new(Code::UnknownFunction, span, message, "not a rule");
-                match nearest(name, RULES.iter().map(|r| r.name)) {
+                match nearest(name, RULES.iter().map(|r| r.name).chain(["edges"])) {
                     Some(near) => d.did_you_mean(name, near),
                     None => d.note(the_rules()),
                 }
@@ -133,8 +133,8 @@ fn not_a_compartment(cell: &Cell, path: &str, span: Span) -> Diagnostic {
     let d = Diagnostic::new(Code::BadTarget, span, message, "not a compartment");
     match (path, &known[..]) {
         ("", []) => d,
-        (_, []) => d.note("it has none"),
-        (_, known) => d.note(format!("it has {}", known.join(", "))),
+        ("", known) => d.note(format!("it has {}", known.join(", "))),
+        (path, known) => instead(d, path, known),
     }
 }
 

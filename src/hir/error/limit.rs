@@ -22,8 +22,7 @@ impl From<LimitError> for Diagnostic {
                 Diagnostic::new(Code::TooDeep, span, message, "given up here")
             }
             E::High { span, most } => {
-                let message =
-                    format!("more than {most} operations stand on top of each other when functions are expanded");
+                let message = format!("more than {most} operations stand on top of each other");
                 Diagnostic::new(Code::TooDeep, span, message, "given up here").help("name parts of it with `let`")
             }
             E::Deep { span } => {

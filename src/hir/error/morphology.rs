@@ -38,6 +38,8 @@ pub(in crate::hir) enum MorphologyError<'e> {
     NotConstant { what: &'e str, span: Span },
     /// Something has a second value.
     Twice { what: &'e str, again: Span, first: Span },
+    /// Regions of other sections have one name: `up, down` and `up_down`.
+    RegionsAlike { name: &'e str, again: Span, first: Span },
     /// Only the diameter changes along a section.
     NoTaper { key: &'e Name, span: Span },
     /// There is no such section: how many have its name with a number, or whether there is one without.
@@ -150,6 +152,12 @@ impl From<MorphologyError<'_>> for Diagnostic {
             E::Twice { what, again, first } => {
                 let message = format!("{what} is there twice");
                 Diagnostic::new(Code::DuplicateKey, again, message, "again").see(first, "first")
+            }
+            E::RegionsAlike { name, again, first } => {
+                let message = format!("two regions are called `{name}`, as their sections with `_` between");
+                Diagnostic::new(Code::DuplicateKey, again, message, "the second")
+                    .see(first, "the first")
+                    .help("name the sections of one in another order, or rename a section")
             }
             E::NoTaper { key, span } => {
                 let message = format!("`{}` is one number", key.text);

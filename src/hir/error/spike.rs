@@ -2,10 +2,12 @@
 
 use super::member::no_change;
 use crate::diag::{Code, Diagnostic, nearest};
-use crate::hir::Expr;
-use crate::hir::scope::{Role, Scope};
+use crate::hir::advice::usual_unit;
+use crate::hir::scope::{Entry, Role, Scope};
+use crate::hir::{Expr, Ty};
 use crate::source::Span;
 use crate::syntax::ast::Name;
+use crate::units::Dim;
 
 /// What is wrong with a spike rule.
 pub(in crate::hir) enum SpikeError<'e> {
@@ -18,11 +20,11 @@ pub(in crate::hir) enum SpikeError<'e> {
     /// It sets a state twice.
     SetTwice { name: &'e Name },
     /// It would spike in every step.
-    NothingResets { span: Span },
+    NothingResets { span: Span, cell: &'e Scope<'e> },
     /// It waits for a condition to cross something.
     ConditionCrosses { span: Span },
     /// It waits for a quantity that is no condition.
-    NotACondition { x: &'e Expr },
+    NotACondition { x: &'e Expr, cell: &'e Scope<'e> },
 }
 
 impl From<SpikeError<'_>> for Diagnostic {
@@ -41,22 +43,42 @@ impl From<SpikeError<'_>> for Diagnostic {
             E::SetTwice { name } => {
                 Diagnostic::new(Code::DuplicateKey, name.span, format!("`{}` is set twice", name.text), "set again")
             }
-            E::NothingResets { span } => {
+            E::NothingResets { span, cell } => {
                 let message = "this condition would make a spike in every step in which it holds";
-                Diagnostic::new(Code::BadSpike, span, message, "nothing resets it")
-                    .help("write `x crosses level` to count upward crossings, or add a reset `{ v = ... }`")
+                let crossing = "write `x crosses level` to count upward crossings";
+                // The voltages of compartments are not reset.
+                let help = match a_state(cell).0 {
+                    inside if inside.contains('.') => crossing.to_string(),
+                    state => format!("{crossing}, or add a reset `{{ {state} = ... }}`"),
+                };
+                Diagnostic::new(Code::BadSpike, span, message, "nothing resets it").help(help)
             }
             E::ConditionCrosses { span } => {
                 let message = "`crosses` compares two quantities, not conditions";
                 Diagnostic::new(Code::WrongType, span, message, "a condition")
                     .help("write `spike when condition { v = ... }`")
             }
-            E::NotACondition { x } => {
+            E::NotACondition { x, cell } => {
                 let message = "`spike when` needs a condition";
+                let (state, level) = a_state(cell);
+                let way = if state.contains('.') { "crosses" } else { ">" };
                 Diagnostic::new(Code::WrongType, x.span, message, x.ty.dim().describe())
-                    .help("for example `spike when v > -50 mV` or `spike when soma.v crosses 0 mV`")
+                    .help(format!("for example `spike when {state} {way} {level}`"))
             }
         }
+    }
+}
+
+/// A state of a cell that spikes may depend on, a voltage if there is one, and a value of it.
+fn a_state<'s>(cell: &'s Scope<'_>) -> (&'s str, String) {
+    let dim = |e: &Entry<'_>| e.ty.map(Ty::dim).or(e.want.map(|want| want.0));
+    let states = || cell.entries.iter().filter(|e| matches!(e.role, Role::State(_))).map(|e| (e.name.as_str(), dim(e)));
+    let voltage = states().find(|state| state.1 == Some(Dim::VOLTAGE));
+    match voltage.or_else(|| states().find(|state| state.1.is_some())) {
+        Some((name, Some(Dim::VOLTAGE))) => (name, if name.contains('.') { "0 mV" } else { "-50 mV" }.into()),
+        Some((name, Some(dim))) if dim.is_one() => (name, "1".into()),
+        Some((name, Some(dim))) => (name, format!("1 {}", usual_unit(dim))),
+        _ => ("v", "-50 mV".into()),
     }
 }
 

@@ -190,6 +190,12 @@ impl Complaint<'_, '_> {
                 "write `if condition then a else b`, without braces".into(),
             );
         }
+        let next = self.token(index + 1).filter(|t| index + 1 < self.pieces.end && !t.first_on_line);
+        let operand = |kind: TokenKind| matches!(kind, TokenKind::Number | TokenKind::Word);
+        if text == "%" && next.is_some_and(|t| operand(t.kind) || t.text == "(") {
+            let help = "what is left of a division by `b` is `a - b * floor(a / b)`";
+            return found("there is no operator `%`".into(), help.into());
+        }
         if text == "%"
             && let Some(Ok(percent)) = self.before(index).map(|t| t.text.parse::<f64>())
         {
@@ -206,6 +212,12 @@ impl Complaint<'_, '_> {
                 "cells are counted with one number, in a grid too".into(),
                 "of a grid of n cells in a row, the one in column i and row j is `[i + n * j]`".into(),
             );
+        }
+        let state = text == "=" && index == self.pieces.start + 3 && self.text(self.pieces.start) == "state";
+        if state && Unit::parse(self.text(index - 1)).is_some() {
+            let (name, unit) = (self.text(index - 2), self.text(index - 1));
+            let said = self.at(index - 1, format!("expected a `:`, found `{unit}`"), "");
+            return Some(said.help(format!("a unit stands behind a colon: `{name}: {unit}`")));
         }
         let is_unit = || Unit::parse(text).is_some() && self.before(index).is_some_and(|t| t.kind == TokenKind::Word);
         if expected.has(Rule::colon) && index < self.pieces.end && is_unit() {
