@@ -48,7 +48,7 @@ fn cell(out: &mut String, model: &Model, number: usize, c: &Cell) {
         let compartments: usize = m.sections.iter().map(|s| s.compartments).sum();
         let _ = writeln!(out, "    sections {}, compartments {compartments}", m.sections.len());
         for part in &m.parts {
-            let _ = writeln!(out, "    {}.{} in {} compartments", part.region, part.name, part.elements.len());
+            let _ = writeln!(out, "    part {}.{}, compartments {}", part.region, part.name, part.elements.len());
         }
     }
     symbols(out, &c.symbols, &[]);
@@ -118,7 +118,7 @@ fn network(out: &mut String, model: &Model, n: &Network) {
     for Probe { name, of, contacts, sigma, .. } in &n.probes {
         let of: Vec<&str> = of.iter().map(|&p| n.populations[p].name.as_str()).collect();
         let (of, count) = (of.join(", "), contacts.len());
-        let _ = writeln!(out, "    probe {name} of {of}: {count} contacts, sigma {}", of_network(sigma));
+        let _ = writeln!(out, "    probe {name} of {of}: contacts {count}, sigma {}", of_network(sigma));
     }
 }
 

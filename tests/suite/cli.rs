@@ -450,10 +450,11 @@ fn the_resolved_model_shows_all_of_the_network() {
 synapse Fixed { param tau = 3 ms; state g: nS = 0 nS; state x = 1; g' = -g / tau; x' = (1 - x) / (50 ms)
     on pre(weight: nS) { g += weight * x; x = x * 0.5 }
     current i = g * (v - 0 mV) }
+synapse Kept { state g: nS = 0 nS; g' = -g / (3 ms); on event(weight: nS) { g += weight }; current i = g * (v - 0 mV) }
 junction Gap { param g = 1 nS; current i = g * dv }
 cell C {
-    section soma { length = 20 um; diam = 20 um; compartments = 1 }
-    section dend { from soma(1); length = 100 um; diam = 2 um; compartments = 3 }
+    section soma { length = 20 um; diam = 20 um; compartments = 1; toward (0, 1, 0) }
+    section dend { from soma(1); length = 100 um; diam = 2 um; compartments = 3; toward (0, 1, 0) }
     region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak }
     spike when soma(0.5).v crosses 0 mV
 }
@@ -461,9 +462,9 @@ network main {
     param n = 4
     population c: C[n] { spacing = 50 um }
     input step: pulse(1 ms, 2 ms, 0.1 nA) -> c[0..2].soma(0.5)
-    connect c.dend(0.5) -- c.soma(0.5) via Gap { rule = ring(neighbors = 2) }
-    connect c -> c.dend(0.5) via Fixed { rule = all_to_all(autapses = false); weight = 2 nS; delay = 1.5 ms }
-    drive c[1].dend(0.5) via Fixed from times(0.5 ms) { weight = 1 nS }
+    connect c.dend(0.5) -- c.soma(0.5) via Gap { rule = probability(0.5) }
+    connect c -> c.dend(0.5) via Fixed { rule = all_to_all; weight = 2 nS; delay = 1.5 ms }
+    drive c[1].dend(0.5) via Kept from times(0.5 ms) { weight = 1 nS }
     probe near of c { at (0 um, 50 um, 0 um) }
 }
 run { duration = 5 ms; dt = 0.1 ms; record c[3].dend(0.5).v every 1 ms from 2 ms; record spikes of c }
@@ -472,12 +473,13 @@ run { duration = 5 ms; dt = 0.1 ms; record c[3].dend(0.5).v every 1 ms from 2 ms
     let text = fine(&here, &["emit", "m.neuro", "--stage", "hir"]).out;
     for line in [
         "let u: 1 = (-(v / 1 mV)) ^ 2",
-        "let w: mV = -(((v - erev) ^ 2) / 1 mV)",
+        "let w: mV = -((v - erev) ^ 2) / 1 mV",
         "sections 2, compartments 4",
+        "part dend(0.5).Kept, compartments 1",
         "spike when v crosses 0 mV at soma(0.5)",
         "population c: C[n]",
         "spacing 50 um",
-        "own x: 1 = 1",
+        "own x: 1 = 1\n            x' = (1 - x) / 50 ms",
         "on pre x = x * 0.5",
         "c[0 .. 2]",
         "junctions Gap: ",
@@ -485,7 +487,7 @@ run { duration = 5 ms; dt = 0.1 ms; record c[3].dend(0.5).v every 1 ms from 2 ms
         "weight 2 nS",
         "delay 1.5 ms",
         "from times(0.5 ms)",
-        "probe near of c: 1 contacts, sigma 0.3 S/m",
+        "probe near of c: contacts 1, sigma 0.3 S/m",
         "at dend(0.5) every 1 ms from 2 ms",
         "record spikes of c",
     ] {
