@@ -272,6 +272,16 @@ impl Maker<'_> {
             return Ok(());
         }
         let at = |x: NodeId| self.places[held][&x];
+        let same = match node {
+            Node::Unary(UnaryOp::Floor, x) => in_steps(self.model, x),
+            Node::Binary(BinaryOp::Add, x, y) if is_instant(self.model, x, y) => Some(x),
+            _ => None,
+        };
+        if let Some(same) = same {
+            let place = at(same);
+            self.places[held].insert(id, place);
+            return Ok(());
+        }
         let op = match node {
             Node::Const(bits, _) => Op::Number(f64::from_bits(bits)),
             Node::Bool(x) => Op::Number(f64::from(x)),
@@ -316,11 +326,6 @@ impl Maker<'_> {
                 Op::Series(file, t)
             }
             Node::Unary(op, x) => Op::Unary(op, at(x)),
-            Node::Binary(BinaryOp::Add, x, y) if is_instant(self.model, x, y) => {
-                let place = at(x);
-                self.places[held].insert(id, place);
-                return Ok(());
-            }
             Node::Binary(BinaryOp::Pow, x, y) => match graph.constant(y) {
                 Some(n) if n.fract() == 0.0 && n != 0.0 && n.abs() <= MOST_FACTORS => Op::Power(at(x), n as i32),
                 _ => Op::Binary(BinaryOp::Pow, at(x), at(y)),
@@ -352,6 +357,13 @@ impl Maker<'_> {
 /// Is it the time at which a step begins, and the instant that it may begin too early?
 pub(super) fn is_instant(model: &Model, x: NodeId, y: NodeId) -> bool {
     model.graph.node(x) == Node::StepTime && model.graph.constant(y) == Some(INSTANT)
+}
+
+/// If a number of steps is about to become whole: the number. Here a time is no number of steps, and stays as it is.
+fn in_steps(model: &Model, x: NodeId) -> Option<NodeId> {
+    let Node::Binary(BinaryOp::Add, steps, half) = model.graph.node(x) else { return None };
+    let Node::Binary(BinaryOp::Div, _, dt) = model.graph.node(steps) else { return None };
+    (model.graph.node(dt) == Node::StepLength && model.graph.constant(half) == Some(0.5)).then_some(steps)
 }
 
 /// Does it jump where its operands need not?

@@ -26,8 +26,9 @@ pub fn moves_a_switch(model: &Model, param: ParamId, surrogate: bool) -> bool {
     roots.extend(model.records.iter().map(|record| record.value));
     let mut model = model.clone();
     let switches: Vec<NodeId> = model.graph.reachable(roots).into_iter().filter(|&id| switches(&model, id)).collect();
-    switches
-        .into_iter()
+    // A time in whole steps decides, too.
+    let jumping = model.graph.reachable(switches).into_iter().filter(|&id| jumps(&model, id));
+    jumping
         .flat_map(|id| model.graph.operands(id))
         .collect::<Vec<_>>()
         .into_iter()
@@ -44,16 +45,20 @@ fn compared(model: &Model, condition: NodeId) -> Vec<NodeId> {
     }
 }
 
-/// Is it a comparison, or a whole number, of the time and no state?
-fn switches(model: &Model, id: NodeId) -> bool {
-    let jumps = match model.graph.node(id) {
+/// Is it a comparison or a whole number?
+fn jumps(model: &Model, id: NodeId) -> bool {
+    match model.graph.node(id) {
         Node::Binary(op, ..) => {
             matches!(op, BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge | BinaryOp::Eq | BinaryOp::Ne)
         }
         Node::Unary(op, _) => matches!(op, UnaryOp::Floor | UnaryOp::Ceil),
         _ => false,
-    };
-    if !jumps {
+    }
+}
+
+/// Is it such a thing of the time and no state?
+fn switches(model: &Model, id: NodeId) -> bool {
+    if !jumps(model, id) {
         return false;
     }
     let reads = model.graph.reachable([id]);

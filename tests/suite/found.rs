@@ -1972,3 +1972,66 @@ fn long_lines_are_shown_and_read() {
     let most = 5 * begin.elapsed() + std::time::Duration::from_secs(1);
     assert!(one_line < most, "{one_line:?}");
 }
+
+/// A spike that a drive lists arrives once, and when one of a file does: wherever in a step it stands, however long the run is and in whichever precision.
+#[test]
+fn a_listed_spike_arrives_once_and_when_one_of_a_file_does() {
+    const PARTS: &str = "cell T { state v: mV = 0 mV; v' = 0 mV/ms }
+        synapse Kick { on event(weight: mV) { v += weight } }";
+    for (dt, delay) in [("0.1", "0 ms"), ("0.2", "0.5 ms"), ("0.025", "0.3 ms"), ("0.07", "0.1 ms")] {
+        let step: f64 = dt.parse().unwrap();
+        // The middles of steps, what is next to them, and twice the same.
+        let at = |k: i32| [f64::from(k) + 0.5, f64::from(k) + 0.499].map(|x| format!("{:.6}", x * step));
+        let times: Vec<String> = (0..97).flat_map(at).chain(["1".to_string(), "1".to_string()]).collect();
+        let file: String = times.iter().map(|t| format!("{t},0\n")).collect();
+        let list: Vec<String> = times.iter().map(|t| format!("{t} ms")).collect();
+        let model = format!(
+            "{PARTS}
+            network main {{ population y: T; population z: T
+                drive y via Kick from times({}) {{ weight = 1 mV; delay = {delay} }}
+                drive z via Kick from spikes(\"s.csv\") {{ weight = 1 mV; delay = {delay} }} }}
+            run {{ duration = {} ms; dt = {dt} ms; record y.v; record z.v }}",
+            list.join(", "),
+            step * 120.0
+        );
+        let here = folder(&[("m.neuro", &model), ("s.csv", &format!("t,cell\n{file}"))]);
+        let done = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"]);
+        assert_eq!(done.code, 0, "{}", done.err);
+        let result = RunResult::read_npz(&here.path().join("o.npz")).unwrap();
+        let [y, z] = [0, 1].map(|series| {
+            let values = &result.series[series].values;
+            (0..values.shape().0).map(|row| values.get(row, 0)).collect::<Vec<f64>>()
+        });
+        assert_eq!(y, z, "{dt}");
+        assert_eq!(*y.last().unwrap(), times.len() as f64, "{dt}");
+    }
+    // Adaptive steps round no time.
+    let model = "cell F { state v: mV = 0 mV; v' = 0 mV/ms; spike when v > 0.5 mV { v = 0 mV } }
+        synapse Kick { on event(weight: mV) { v += weight } }
+        network main { population f: F; drive f via Kick from times(1.23456789 ms) { weight = 1 mV; delay = 0.3333333333 ms } }
+        run { duration = 2 ms; dt = 0.1 ms; method = adaptive; record spikes of f }";
+    let here = folder(&[("m.neuro", model)]);
+    let done = neuroc(&here, &["run", "m.neuro", "-o", "o.npz"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let result = RunResult::read_npz(&here.path().join("o.npz")).unwrap();
+    let at = result.spikes[0].t[0];
+    assert!((at - 1.567_901_223_3).abs() < 1e-11, "{at}");
+    // Late in a long run single precision has no half steps, and delays differ from cell to cell.
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels").display().to_string();
+    let times: Vec<String> = (0..30).map(|k| format!("{:.1} ms", 700_000.0 + 1.3 * f64::from(k))).collect();
+    let model = format!(
+        "{PARTS}
+        network main {{ population y: T[40]
+            drive y via Kick from times({}) {{ weight = 1 mV; delay ~ uniform(0 ms, 20 ms) }} }}
+        run {{ duration = 701 s; dt = 0.1 ms; record y.v every 701 s }}",
+        times.join(", ")
+    );
+    let here = folder(&[("m.neuro", &model)]);
+    let options = ["--engine", "native", "--precision", "f32", "--cache", &cache, "-o", "o.npz"];
+    let done = neuroc(&here, &[&["run", "m.neuro"], &options[..]].concat());
+    assert_eq!(done.code, 0, "{}", done.err);
+    let result = RunResult::read_npz(&here.path().join("o.npz")).unwrap();
+    let values = &result.series[0].values;
+    let last: Vec<f64> = (0..40).map(|cell| values.get(values.shape().0 - 1, cell)).collect();
+    assert_eq!(last, [30.0; 40]);
+}

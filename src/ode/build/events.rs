@@ -410,36 +410,41 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// How long the events of a drive take, in whole steps (ms); none if they take no time.
-    fn whole_steps(&mut self, drive: &hir::Drive, dt: NodeId) -> Option<NodeId> {
+    /// How many steps the events of a drive take; none if they take no time.
+    fn delay_in_steps(&mut self, drive: &hir::Drive, dt: NodeId) -> Option<NodeId> {
         let delay = self.expr(Some(drive.population), drive.delay.as_ref()?);
         self.wait(drive, delay);
         let delay = self.for_receptor(drive, delay, Dim::TIME);
-        let steps = self.graph.binary(BinaryOp::Div, delay, dt);
-        let half = self.graph.number(0.5, Dim::ONE);
-        let steps = self.graph.binary(BinaryOp::Add, steps, half);
-        let steps = self.graph.unary(UnaryOp::Floor, steps);
-        Some(self.graph.binary(BinaryOp::Mul, steps, dt))
+        Some(self.in_steps(delay, dt))
     }
 
-    /// The time in the middle of a step.
+    /// The number of steps that is nearest to a time.
+    fn in_steps(&mut self, time: NodeId, dt: NodeId) -> NodeId {
+        let steps = self.graph.binary(BinaryOp::Div, time, dt);
+        let half = self.graph.number(0.5, Dim::ONE);
+        let steps = self.graph.binary(BinaryOp::Add, steps, half);
+        self.graph.unary(UnaryOp::Floor, steps)
+    }
+
+    /// The middle of a step, in steps: it is half a step away from all whole numbers, whatever is rounded on the way.
     fn middle(&mut self, dt: NodeId) -> NodeId {
         let begin = self.graph.add(Node::Time);
+        let begin = self.graph.binary(BinaryOp::Div, begin, dt);
         let half = self.graph.number(0.5, Dim::ONE);
-        let half = self.graph.binary(BinaryOp::Mul, dt, half);
         self.graph.binary(BinaryOp::Add, begin, half)
     }
 
     /// How many events of a drive arrive in a step: those of its end, and before it, that no earlier step has seen.
     fn count(&mut self, drive: &hir::Drive) -> NodeId {
         let dt = self.graph.add(Node::StepLength);
-        let delay = self.whole_steps(drive, dt);
+        let delay = self.delay_in_steps(drive, dt);
         let (none, one) = (self.graph.number(0.0, Dim::ONE), self.graph.number(1.0, Dim::ONE));
         match &drive.source {
             DriveSource::Poisson { rate, stream } => {
                 let mut rate = self.expr(Some(drive.population), rate);
                 if let Some(delay) = delay {
                     let begin = self.graph.add(Node::Time);
+                    let delay = self.graph.binary(BinaryOp::Mul, delay, dt);
                     let sent = self.graph.binary(BinaryOp::Sub, begin, delay);
                     let then = |node: Node| matches!(node, Node::Time | Node::StepTime).then_some(sent);
                     rate = self.graph.replace(rate, &then, &mut HashMap::default());
@@ -456,20 +461,21 @@ impl<'m> Builder<'m> {
                 })
             }
             DriveSource::Times(times) => {
-                let from = self.middle(dt);
-                let to = self.graph.binary(BinaryOp::Add, from, dt);
+                let delay = delay.unwrap_or(none);
+                let middle = self.middle(dt);
                 let mut count = none;
                 for time in times {
                     let (drive_name, span) = (drive.name.clone(), time.span);
                     let time = self.expr(Some(drive.population), time);
                     self.waits.push(Wait { drive: drive_name, time, since_start: true, span });
                     // The first step ends nearest to what comes before its middle.
-                    let mut time = self.graph.binary(BinaryOp::Max, time, dt);
-                    if let Some(delay) = delay {
-                        time = self.graph.binary(BinaryOp::Add, time, delay);
-                    }
-                    let late = self.graph.binary(BinaryOp::Ge, time, from);
-                    let early = self.graph.binary(BinaryOp::Lt, time, to);
+                    let time = self.in_steps(time, dt);
+                    let time = self.graph.binary(BinaryOp::Max, time, one);
+                    // What differs from cell to cell stands alone: all else is small when it matters, and exact in single precision.
+                    let from = self.graph.binary(BinaryOp::Sub, middle, time);
+                    let to = self.graph.binary(BinaryOp::Add, from, one);
+                    let late = self.graph.binary(BinaryOp::Ge, delay, from);
+                    let early = self.graph.binary(BinaryOp::Lt, delay, to);
                     let now = self.graph.binary(BinaryOp::And, late, early);
                     let now = self.graph.select(now, one, none);
                     count = self.graph.binary(BinaryOp::Add, count, now);
