@@ -145,6 +145,11 @@ impl Pending {
         Ok(())
     }
 
+    /// Is it in its place already?
+    pub fn is_shown(&self) -> bool {
+        matches!(self.content, Content::Beside(_, None))
+    }
+
     /// Puts the file in its place, replacing what was there.
     pub fn commit(self) -> Result<(), WriteError> {
         let Pending { target, place, content } = self;

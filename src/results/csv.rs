@@ -4,6 +4,7 @@
 //! what they hold. Lines are written whole.
 //! Never true here: a number is rounded, or a missing sample becomes a number.
 
+use std::collections::HashSet;
 use std::fmt::{self, Write};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,9 @@ use super::{Contents, SeriesHead};
 
 /// So many bytes are kept in memory before they are written.
 const KEPT: usize = 1 << 20;
+
+/// And so many of what is shown already before all of it is.
+const MOST: usize = 1 << 25;
 
 /// The heading of spikes.
 const SPIKES: &str = "population,cell,t_ms\n";
@@ -49,9 +53,15 @@ impl Csv {
     /// Tables with their headings; they appear with the first commit.
     pub fn new(path: &Path, contents: &Contents) -> Result<Csv, WriteError> {
         let mut table = Table::new(path.to_owned(), "t_ms")?;
+        let mut names = HashSet::new();
         for head in &contents.series {
             for column in 0..head.cells.len() {
-                let _ = write!(table.text, ",{}", field(&format!("{} ({})", head.column(column), head.unit)));
+                let mut name = head.column(column);
+                // Cells may be in several records.
+                if !names.insert(name.clone()) {
+                    name = format!("{name} of {}", head.name);
+                }
+                let _ = write!(table.text, ",{}", field(&format!("{name} ({})", head.unit)));
             }
         }
         table.text.push('\n');
@@ -112,6 +122,11 @@ impl Csv {
         self.table.full()
     }
 
+    /// Is so much text kept that it is time for a commit?
+    pub fn full(&self) -> bool {
+        self.spikes.iter().chain([&self.table]).any(|table| table.text.len() >= MOST)
+    }
+
     /// The tables hold what has come in, but for the last row, which may go on.
     pub fn commit(&mut self, meta: &str) -> Result<(), WriteError> {
         for table in self.spikes.iter_mut().chain([&mut self.table]) {
@@ -129,14 +144,13 @@ impl Csv {
             table.flush()?;
         }
         self.forget_earlier()?;
-        let about = Pending::new(&self.meta, |file| io::Write::write_all(file, meta.as_bytes()))?;
         let mut written = vec![self.table.path.clone()];
         self.table.pending.commit_or_keep()?;
         if let Some(table) = self.spikes {
             table.pending.commit()?;
             written.push(table.path);
         }
-        about.commit()?;
+        Pending::new(&self.meta, |file| io::Write::write_all(file, meta.as_bytes()))?.commit()?;
         written.push(self.meta);
         Ok(written)
     }
@@ -161,8 +175,9 @@ impl Table {
         Ok(Table { pending: Pending::open(&path)?, path, text: heading.to_owned() })
     }
 
+    /// What nobody sees yet goes to its file as it comes. What is shown grows with the other files alone: together they tell how far the run has come.
     fn full(&mut self) -> Result<(), WriteError> {
-        if self.text.len() >= KEPT { self.flush() } else { Ok(()) }
+        if self.text.len() >= KEPT && !self.pending.is_shown() { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<(), WriteError> {

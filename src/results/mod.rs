@@ -60,7 +60,8 @@
 //! # The `.csv` layout
 //!
 //! One wide table, a row per sample time: `t_ms`, then a column for every cell of every record, named as a record of this cell alone:
-//! `squid[3].soma.v (mV)`; for every contact of a probe, with its number: `shaft[3].potential (uV)`. Where records have different sample times, the rows are the union of the times and an empty field means "no
+//! `squid[3].soma.v (mV)`; for every contact of a probe, with its number: `shaft[3].potential (uV)`. A cell that a record before has names its record,
+//! too: `squid[3].soma.v of squid[0..10].soma.v (mV)`. Where records have different sample times, the rows are the union of the times and an empty field means "no
 //! sample at this time"; a value that is not a number is `nan`, `inf` or `-inf`. Numbers are the shortest text that reads back to the
 //! same value; times are given to 12 digits. Spikes go to a second file, `STEM.spikes.csv`, with the columns `population,cell,t_ms`;
 //! it is written when the run has a spike train, even one without spikes. `STEM.meta.json` has what `meta` has above. Lines are appended while

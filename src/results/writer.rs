@@ -8,7 +8,7 @@ use super::archive::Archive;
 use super::array::Plan;
 use super::csv::Csv;
 use super::folder::Folder;
-use super::{Contents, FileFormat, ResultsError, folder};
+use super::{Contents, FileFormat, ResultsError, csv, folder};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -85,7 +85,7 @@ impl Writer {
 
     /// Is it time for a [`Writer::commit`]?
     pub fn due(&self) -> bool {
-        self.last.elapsed() >= self.pause
+        self.last.elapsed() >= self.pause || matches!(&self.form, Form::Csv(csv) if csv.full())
     }
 
     /// From now on the file is there and holds what has come in, with these facts about the run so far.
@@ -149,7 +149,12 @@ impl Form {
 /// See [`super::check_destination`].
 pub(super) fn check(path: &Path) -> Result<(), ResultsError> {
     match FileFormat::of(path)? {
-        FileFormat::Npz | FileFormat::Csv => drop(super::Pending::open(path)?),
+        FileFormat::Npz => drop(super::Pending::open(path)?),
+        FileFormat::Csv => {
+            for file in csv::files(path) {
+                drop(super::Pending::open(&file)?);
+            }
+        }
         FileFormat::Folder => {
             let there = folder::check(path)?;
             let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));

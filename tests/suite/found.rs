@@ -2035,3 +2035,56 @@ fn a_listed_spike_arrives_once_and_when_one_of_a_file_does() {
     let last: Vec<f64> = (0..40).map(|cell| values.get(values.shape().0 - 1, cell)).collect();
     assert_eq!(last, [30.0; 40]);
 }
+
+/// Whenever a run ends, its tables hold what the text beside them says, in columns that have names of their own; where one of the files cannot be
+/// written, there is no run.
+#[test]
+fn tables_and_their_text_go_together() {
+    use neuroc::results::{Contents, SeriesHead, TrainHead, Writer};
+    use serde_json::Map;
+    let here = tempfile::tempdir().unwrap();
+    let head = |name: &str, cells: Vec<u64>| SeriesHead {
+        name: name.into(),
+        population: "c".into(),
+        unit: "mV".into(),
+        cells,
+        compartments: None,
+        samples: None,
+    };
+    let contents = Contents {
+        series: vec![head("c.v", vec![0, 1]), head("c[1].v", vec![1])],
+        trains: vec![TrainHead { population: "c".into(), cells: 2 }],
+        ..Contents::default()
+    };
+    let [table, spikes] = ["r.csv", "r.spikes.csv"].map(|name| here.path().join(name));
+    let mut writer = Writer::new(&table, contents, false).unwrap();
+    let mut step = 0;
+    let mut some = |writer: &mut Writer, steps: u32| {
+        for _ in 0..steps {
+            let t = f64::from(step);
+            writer.row(0, t, &[t, -t]).unwrap();
+            writer.row(1, t, &[t]).unwrap();
+            writer.spike(0, t, 1).unwrap();
+            step += 1;
+        }
+    };
+    some(&mut writer, 10);
+    writer.commit(&Map::new()).unwrap();
+    let shown = || [&table, &spikes].map(|file| fs::read_to_string(file).unwrap());
+    let before = shown();
+    assert!(before[0].starts_with("t_ms,c[0].v (mV),c[1].v (mV),c[1].v of c[1].v (mV)\n"), "{}", before[0]);
+    some(&mut writer, 100_000);
+    assert_eq!(shown(), before);
+    writer.finish(&Map::new()).unwrap();
+    let lines = shown().map(|text| text.lines().count());
+    assert_eq!(lines, [100_011; 2]);
+
+    let model = "cell C { state v: mV = 0 mV; v' = 0 mV/ms }
+        network main { population c: C }
+        run { duration = 1 ms; dt = 0.1 ms; record c.v }";
+    let here = folder(&[("m.neuro", model)]);
+    fs::create_dir(here.path().join("o.meta.json")).unwrap();
+    let done = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "o.csv"]);
+    assert!(done.code != 0 && done.err.contains("o.meta.json`: it is a directory"), "{}", done.err);
+    assert!(!here.path().join("o.csv").exists());
+}
