@@ -237,6 +237,7 @@ fn integers(bytes: &[u8]) -> Result<ArrayD<i64>, String> {
         .or_else(|| narrowed(bytes))
         .or_else(|| widened::<i16>(bytes))
         .or_else(|| widened::<u16>(bytes))
+        .or_else(|| widened::<i8>(bytes))
         .or_else(|| widened::<u8>(bytes))
         .unwrap_or_else(|| Err("its numbers are not of an integer type".to_owned()))
 }

@@ -25,6 +25,8 @@ pub struct Spikes {
     pub times: Vec<f64>,
     /// The cell that it is for. Whether it is there is not known yet.
     pub cells: Vec<u32>,
+    /// The populations of a table that names some.
+    pub populations: Vec<String>,
     /// The line of each, counted from 1, if it is a file of lines.
     lines: Option<Vec<usize>>,
 }
@@ -69,7 +71,7 @@ pub fn spikes(file: &DataFile) -> Result<Spikes, Diagnostic> {
 
 /// Times and cells, if they are some.
 fn checked(file: &DataFile, times: Vec<f64>, cells: Vec<f64>, lines: Option<Vec<usize>>) -> Result<Spikes, Diagnostic> {
-    let mut spikes = Spikes { times, cells: Vec::with_capacity(cells.len()), lines };
+    let mut spikes = Spikes { times, cells: Vec::with_capacity(cells.len()), populations: Vec::new(), lines };
     for (at, &cell) in cells.iter().enumerate() {
         if !(0.0..=f64::from(u32::MAX)).contains(&cell) || cell.fract() != 0.0 {
             return Err(wrong(file, format!("{} has {cell} where the number of a cell should be", spikes.place(at))));
@@ -100,7 +102,7 @@ pub(super) fn of_times(name: &str) -> Option<Unit> {
 }
 
 fn is_of_cells(name: &str) -> bool {
-    NAMES.1.contains(&name)
+    NAMES.1.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 fn csv(file: &DataFile) -> Result<Spikes, Diagnostic> {
@@ -126,7 +128,8 @@ fn csv(file: &DataFile) -> Result<Spikes, Diagnostic> {
     };
     let ms = of_times("t").unwrap_or(Unit::ONE);
     let ((time, unit), cell) = heading.as_ref().map_or(Ok(((0, ms), 1)), named)?;
-    let population = heading.as_ref().and_then(|names| names.iter().position(|name| *name == "population"));
+    let population =
+        heading.as_ref().and_then(|names| names.iter().position(|name| name.eq_ignore_ascii_case("population")));
     if file.column.is_some() && population.is_none() {
         return Err(wrong(file, "it has no column `population`"));
     }
@@ -175,7 +178,8 @@ fn csv(file: &DataFile) -> Result<Spikes, Diagnostic> {
     if file.column.is_none() && others.len() > 1 {
         return Err(several(file, &others));
     }
-    checked(file, times, numbers, Some(at))
+    let populations = others.into_iter().map(str::to_owned).collect();
+    Ok(Spikes { populations, ..checked(file, times, numbers, Some(at))? })
 }
 
 /// Which of several populations is meant?

@@ -218,8 +218,16 @@ fn spikes_of_file(
 
 /// A warning if a file has no spikes.
 fn nothing(spikes: &Spikes, file: &DataFile) -> Option<Diagnostic> {
-    let message = format!("`{}` has no spikes", file.name);
-    spikes.times.is_empty().then(|| Diagnostic::new(Code::NoEffect, file.span, message, "nothing arrives"))
+    if !spikes.times.is_empty() {
+        return None;
+    }
+    let of = file.column.as_ref().map_or(String::new(), |wanted| format!(" of `{wanted}`"));
+    let message = format!("`{}` has no spikes{of}", file.name);
+    let d = Diagnostic::new(Code::NoEffect, file.span, message, "nothing arrives");
+    Some(match &spikes.populations[..] {
+        [] => d,
+        others => d.note(format!("it has spikes of `{}`", others.join("`, `"))),
+    })
 }
 
 /// A warning if so many spikes arrive after the end of the run.

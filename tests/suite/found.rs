@@ -2088,3 +2088,31 @@ fn tables_and_their_text_go_together() {
     assert!(done.code != 0 && done.err.contains("o.meta.json`: it is a directory"), "{}", done.err);
     assert!(!here.path().join("o.csv").exists());
 }
+
+/// Small integers are numbers of cells, headings are read in any case, and a population without spikes is told apart from a file without any.
+#[test]
+fn small_numbers_and_other_populations_of_files_are_read() {
+    let model = |projection: &str| {
+        format!(
+            "cell T {{ state v: mV = 0 mV; v' = 0 mV/ms; spike when v > 1 V {{ v = 0 mV }} }}
+            synapse Kick {{ on event(weight: mV) {{ v += weight }} }}
+            network main {{ population y: T[3]; {projection} }}
+            run {{ duration = 1 ms; dt = 0.1 ms; record y.v every 1 ms }}"
+        )
+    };
+    let run = |projection: &str, heading: &str| {
+        let here = folder(&[("m.neuro", &model(projection)), ("s.csv", &format!("{heading}\ne,0.5,0\ni,0.5,1\n"))]);
+        ndarray_npy::write_npy(here.path().join("e.npy"), &ndarray::arr2(&[[0i8, 1], [1, 2]])).unwrap();
+        neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"])
+    };
+    let heading = "population,t,cell";
+    let done = run("connect y -> y via Kick { rule = edges(\"e.npy\"); weight = 1 mV; delay = 1 ms }", heading);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let drive =
+        |column: &str| format!("drive y via Kick from spikes(\"s.csv\", column = \"{column}\") {{ weight = 1 mV }}");
+    let done = run(&drive("i"), "Population,T,Cell");
+    assert!(done.code == 0 && !done.err.contains("NU0407"), "{}", done.err);
+    let done = run(&drive("typo"), heading);
+    let said = ["`s.csv` has no spikes of `typo`", "it has spikes of `e`, `i`"];
+    assert!(done.code == 0 && said.iter().all(|said| done.err.contains(said)), "{}", done.err);
+}
