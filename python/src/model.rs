@@ -190,7 +190,7 @@ impl Model {
         let needed = if recorded { cells + records } else { cells };
         if let Some(most) = memory::most().filter(|&most| needed > most) {
             let (needed, most) = (memory::told(needed), memory::told(most));
-            let help = "take fewer cells, or record fewer of them, or less often (`every`)";
+            let help = "take fewer cells or connections, or record less, or less often (`every`)";
             return Err(error::engine(format!(
                 "the run needs about {needed} of memory, but the machine has {most}; {help}"
             )));

@@ -233,16 +233,18 @@ pub(super) fn fits((cells, records): (f64, f64), limit: Option<f64>) -> Result<(
     }
     let recorded = match records {
         0.0 => String::new(),
-        _ => format!(" and {} for what it records", memory::told(records)),
+        _ => format!(", and {} for what it records", memory::told(records)),
     };
     complain(format!(
-        "the run needs about {} of memory for its cells{recorded}, but {who} {}",
+        "the run needs about {} of memory for its cells and connections{recorded}, but {who} {}",
         memory::told(cells),
         memory::told(most)
     ));
     say(match records {
-        0.0 => "help: take fewer cells",
-        _ => "help: take fewer cells, or record fewer cells (`record cells[0..10].soma.v`) less often (`every 1 ms`)",
+        0.0 => "help: take fewer cells or connections",
+        _ => {
+            "help: take fewer cells or connections, or record fewer cells (`record cells[0..10].soma.v`) less often (`every 1 ms`)"
+        }
     });
     Err(Exit::Model)
 }

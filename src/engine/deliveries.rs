@@ -232,4 +232,4 @@ fn whole(steps: f64, least: u32) -> Option<u32> {
 }
 
 /// The longest delay in steps: what is on its way is kept for every step to come.
-const LONGEST: u32 = 1 << 20;
+pub const LONGEST: u32 = 1 << 20;

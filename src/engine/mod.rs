@@ -25,6 +25,7 @@ mod wiring;
 pub mod xla;
 
 pub use crate::runtime::edges::Edges;
+pub use deliveries::LONGEST;
 pub use wiring::wiring;
 
 use crate::codegen::plan::{Delivery, DeliveryForm, DeviceClass, DevicePlan, Effect, Plan, Traffic, Unplanned};

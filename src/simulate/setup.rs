@@ -9,7 +9,7 @@ use super::extent::Extent;
 use crate::data::{self, DataFile, Numbers};
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::{connection_space, projection_space};
-use crate::engine::Setup;
+use crate::engine::{LONGEST, Setup};
 use crate::hir::{Method, shown};
 use crate::morphology::Measure;
 use crate::ode::{self, Kind, Model, Node, NodeId, Param, Projection};
@@ -151,7 +151,8 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
     if errors.is_empty() { Ok((setup, warnings)) } else { Err(errors) }
 }
 
-/// Of the delays that differ from edge to edge the first that is less than a step; or a warning if those of a file are no whole steps.
+/// A delay of more steps than can be; of those that differ from edge to edge the first that is less than a step; or a warning if those of a file are no
+/// whole steps.
 fn delays(model: &Model, extent: &Extent, p: &Projection, edges: &Projected) -> Option<Diagnostic> {
     if edges.spikes.is_some() || model.method == Method::Adaptive {
         return None;
@@ -164,12 +165,43 @@ fn delays(model: &Model, extent: &Extent, p: &Projection, edges: &Projected) -> 
     };
     let written = of(|node| matches!(node, Node::Data(_))) && !of(|node| matches!(node, Node::Draw(..)));
     let fine = || steps(ode::cells::least(model, p.delay)) >= 1.0;
-    if ode::evaluate(model, p.delay).is_ok() || (!written && fine()) {
+    let unit = Dim::TIME.display_unit();
+    // Spikes of the target may take up to twice as long to the synapse.
+    let dendritic = p.plasticity.as_ref().and_then(|plasticity| plasticity.dendritic);
+    let back = dendritic.map_or(0.0, |(part, _)| match ode::evaluate(model, part) {
+        Ok(Value::Real(part)) => 2.0 * part,
+        Ok(_) | Err(_) => 0.0,
+    });
+    let longest = f64::from(LONGEST);
+    let is_long = |delay: f64| steps(delay).max((back * steps(delay) + 0.5).floor()) > longest;
+    let too_long = |which: String, delay: f64| {
+        let message = format!("{which} is {}, too many steps", shown(delay, &unit));
+        let most = shown(longest * dt / back.max(1.0), &unit);
+        let d = Diagnostic::new(
+            Code::OutOfDomain,
+            p.span,
+            message,
+            format!("nothing is on its way for more than {LONGEST}"),
+        );
+        let d = if back > 1.0 {
+            d.note(format!("spikes of the target take {back} times as long to the synapse"))
+        } else {
+            d
+        };
+        d.help(format!("make it {most} at most, or `dt` longer"))
+    };
+    if let Ok(known) = ode::evaluate(model, p.delay) {
+        let delay = known.real().filter(|delay| is_long(*delay))?;
+        return Some(too_long(format!("the delay of `{}`", p.name), delay));
+    }
+    if !written && fine() {
         return None;
     }
     let data = |_: Option<usize>, file: u32| edges.data(&model.data[file as usize], model.seed).ok();
     let delays = ode::cells::values(model, p.delay, None, edges.rows.len(), &data)?;
-    let unit = Dim::TIME.display_unit();
+    if let Some(edge) = delays.iter().position(|delay| is_long(*delay)) {
+        return Some(too_long(format!("the delay of edge {edge} of `{}`", p.name), delays[edge]));
+    }
     if let Some(edge) = delays.iter().position(|delay| steps(*delay) < 1.0) {
         let delay = shown(delays[edge], &unit);
         let message = format!("the delay of edge {edge} of `{}` is {delay}, less than the time step", p.name);

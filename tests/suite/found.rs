@@ -2116,3 +2116,39 @@ fn small_numbers_and_other_populations_of_files_are_read() {
     let said = ["`s.csv` has no spikes of `typo`", "it has spikes of `e`, `i`"];
     assert!(done.code == 0 && said.iter().all(|said| done.err.contains(said)), "{}", done.err);
 }
+
+/// What would take too many steps along an edge is told where it stands, whatever the engine; connections take memory, too.
+#[test]
+fn delays_and_connections_have_their_limits() {
+    let model = |synapse: &str, more: &str| {
+        format!(
+            "use std.plasticity.{{Stdp}}; use std.cells.lif.{{LifCond}}; use std.synapses.{{ExpCond}}
+            network main {{ population s: LifCond[40]; population z: LifCond[40]
+                connect s -> z via {synapse} {{ rule = all_to_all; weight = 1 nS; {more} }} }}
+            run {{ duration = 1 ms; dt = 0.1 ms; record z.v every 1 ms }}"
+        )
+    };
+    let run = |text: &str, more: &[&str]| {
+        let here = folder(&[("m.neuro", text), ("d.csv", &format!("{}110000\n", "1\n".repeat(1599)))]);
+        neuroc(&here, &[&["run", "m.neuro", "--engine", "interp", "-o", "o.npz"], more].concat())
+    };
+    for (synapse, more, said) in [
+        ("ExpCond", "delay = 110 s", ["the delay of `s.z.ExpCond` is 110000 ms", "make it 104857.6 ms at most"]),
+        (
+            "Stdp",
+            "delay = 60 s; dendritic_fraction = 1",
+            ["the delay of `s.z.Stdp` is 60000 ms", "make it 52428.8 ms at most"],
+        ),
+        (
+            "ExpCond",
+            "delay = file(\"d.csv\") * 1 ms",
+            ["the delay of edge 1599 of `s.z.ExpCond` is 110000 ms", "make it 104857.6 ms at most"],
+        ),
+    ] {
+        let done = run(&model(synapse, more), &[]);
+        assert!(done.code != 0 && said.iter().all(|said| done.err.contains(said)), "{more}: {}", done.err);
+    }
+    let done = run(&model("ExpCond", "delay = 1 ms"), &["--memory", "10kB"]);
+    let said = ["of memory for its cells and connections, but", "help: take fewer cells or connections"];
+    assert!(done.code != 0 && said.iter().all(|said| done.err.contains(said)), "{}", done.err);
+}
