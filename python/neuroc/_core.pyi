@@ -88,13 +88,13 @@ class Recorded:
         path: str,
         compress: bool,
         series: list[tuple[NDArray[np.float64], NDArray[Any]]],
-        spikes: list[tuple[NDArray[np.float64], NDArray[np.int64]]],
+        spikes: list[tuple[str, NDArray[np.float64], NDArray[np.int64]]],
     ) -> list[Path]: ...
     def report(
         self,
         path: str | None,
         series: list[tuple[NDArray[np.float64], NDArray[Any]]],
-        spikes: list[tuple[NDArray[np.float64], NDArray[np.int64]]],
+        spikes: list[tuple[str, NDArray[np.float64], NDArray[np.int64]]],
         took: tuple[float, float, int] | None,
     ) -> str | None: ...
 

@@ -242,7 +242,7 @@ class Result(Mapping[str, Trace]):
     def save(self, path: str | os.PathLike[str], compress: bool = False) -> list[Path]:
         """Writes the result as `neuroc run -o` does: .npz, .csv, or a directory (a name that ends in "/"). Answers the files."""
         series = [(trace.t, np.asarray(trace)) for trace in self._traces.values()]
-        spikes = [(train.t, train.i) for train in self.spikes.values()]
+        spikes = [(name, train.t, train.i) for name, train in self.spikes.items()]
         return self._recorded.save(os.fspath(path), compress, series, spikes)
 
     def report(self, path: str | os.PathLike[str] | None = None) -> str | None:
@@ -252,7 +252,7 @@ class Result(Mapping[str, Trace]):
         a frame (`IFrame` of the file, or the text as `srcdoc`). Results from a file know the hash of the model, not its text.
         """
         series = [(trace.t, np.asarray(trace)) for trace in self._traces.values()]
-        spikes = [(train.t, train.i) for train in self.spikes.values()]
+        spikes = [(name, train.t, train.i) for name, train in self.spikes.items()]
         took = (self.compile_s, self.run_s, self.threads) if self.run_s == self.run_s else None
         return self._recorded.report(None if path is None else os.fspath(path), series, spikes, took)
 

@@ -7,8 +7,8 @@ use crate::error::{self, guarded};
 use crate::value::vector;
 use neuroc::report::{self, About, Source, Thinned, Took};
 use neuroc::results::{
-    Contents, Found, ParameterValues, Reading, ResultsError, RunResult, Samples, SpikeTrain, SweptAxis, Writer,
-    check_destination,
+    Contents, Found, ParameterValues, Reading, ResultsError, RunResult, Samples, SpikeTrain, SweptAxis, TrainHead,
+    Writer, check_destination,
 };
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -28,6 +28,12 @@ pub struct Recorded {
 
 /// Times and samples of a record.
 type Timed<'py> = (PyReadonlyArray1<'py, f64>, Rows<'py>);
+
+/// Times and cells of the spikes of a population, by its name.
+type Spiked<'py> = (String, Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+/// The same as arrays.
+type Train<'py> = (PyReadonlyArray1<'py, f64>, PyReadonlyArray1<'py, i64>);
 
 /// The samples of a record.
 enum Rows<'py> {
@@ -117,6 +123,33 @@ impl Recorded {
         }
         Ok(rows)
     }
+
+    /// The spikes that were handed over, as they are now, in the order of the populations that recorded them.
+    fn trains<'py>(&self, spikes: &[Spiked<'py>]) -> PyResult<Vec<Train<'py>>> {
+        let trains = &self.contents.trains;
+        if let Some((name, ..)) = spikes.iter().find(|(name, ..)| trains.iter().all(|head| head.population != *name)) {
+            return Err(error::usage(format!("`spikes` has `{name}` now, whose spikes were not recorded")));
+        }
+        let train = |head: &TrainHead| {
+            let name = &head.population;
+            let Some((_, t, cells)) = spikes.iter().find(|(now, ..)| now == name) else {
+                return Err(error::usage(format!("`spikes` lacks `{name}` now, whose spikes were recorded")));
+            };
+            let (t, cells) = (vector::<f64>(t)?, vector::<i64>(cells)?);
+            if t.len()? != cells.len()? {
+                return Err(error::usage(format!("the arrays of the spikes of `{name}` have other lengths now")));
+            }
+            let is_cell = |cell: &i64| usize::try_from(*cell).is_ok_and(|cell| cell < head.cells);
+            if !t.as_array().iter().all(|t| t.is_finite()) || !cells.as_array().iter().all(is_cell) {
+                return Err(error::usage(format!(
+                    "the arrays of the spikes of `{name}` are none any more: times are finite numbers, and cells those from 0 to {}",
+                    head.cells.saturating_sub(1)
+                )));
+            }
+            Ok((t, cells))
+        };
+        trains.iter().map(train).collect()
+    }
 }
 
 /// Numbers of cells as NumPy counts.
@@ -146,18 +179,19 @@ impl Recorded {
         }
     }
 
-    /// Writes a file. `series` are the times and samples, `spikes` the times and cells, in the order in which they were handed over.
+    /// Writes a file. `series` are the times and samples in the order in which they were handed over, `spikes` the names of the populations with
+    /// times and cells.
     fn save(
         &self,
         path: PathBuf,
         compress: bool,
         series: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
-        spikes: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
+        spikes: Vec<Spiked<'_>>,
     ) -> PyResult<Vec<PathBuf>> {
         guarded(|| {
             let wrong = |e: ResultsError| error::exception("SaveError", (e.to_string(),));
             check_destination(&path).map_err(wrong)?;
-            let rows = self.rows(&series)?;
+            let (rows, trains) = (self.rows(&series)?, self.trains(&spikes)?);
             let mut writer = Writer::new(&path, self.contents.clone(), compress).map_err(wrong)?;
             let mut next = vec![0; rows.len()];
             let mut row = Vec::new();
@@ -172,8 +206,7 @@ impl Recorded {
                     }
                 }
             }
-            for (at, (t, cells)) in spikes.iter().enumerate() {
-                let (t, cells) = (vector::<f64>(t)?, vector::<i64>(cells)?);
+            for (at, (t, cells)) in trains.iter().enumerate() {
                 for (&t, &cell) in t.as_array().iter().zip(cells.as_array()) {
                     writer.spike(at, t, cell as u64).map_err(wrong)?;
                 }
@@ -188,7 +221,7 @@ impl Recorded {
         &self,
         path: Option<PathBuf>,
         series: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
-        spikes: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
+        spikes: Vec<Spiked<'_>>,
         took: Option<(f64, f64, usize)>,
     ) -> PyResult<Option<String>> {
         guarded(|| {
@@ -200,8 +233,7 @@ impl Recorded {
             let rows = self.rows(&series)?;
             let times = rows.iter().map(|(t, _)| t.as_slice()).collect::<Result<Vec<&[f64]>, _>>()?;
             let mut trains = Vec::new();
-            for (head, (t, cells)) in self.contents.trains.iter().zip(&spikes) {
-                let (t, cells) = (vector::<f64>(t)?, vector::<i64>(cells)?);
+            for (head, (t, cells)) in self.contents.trains.iter().zip(self.trains(&spikes)?) {
                 let i = cells.as_array().iter().map(|&cell| cell as u64).collect();
                 let (population, t) = (head.population.clone(), t.as_array().to_vec());
                 trains.push(SpikeTrain { population, cells: head.cells, t, i });

@@ -1,6 +1,7 @@
 """Runs and their results."""
 
 import copy
+import dataclasses
 import json
 import os
 import pickle
@@ -552,6 +553,38 @@ def test_times_that_are_none_are_not_saved(squid, tmp_path):
         with pytest.raises(neuroc.UsageError, match="do not go backwards"):
             result.report()
     assert not list(tmp_path.iterdir())
+
+
+def test_spikes_are_saved_by_the_names_of_their_populations(tmp_path):
+    (tmp_path / "m.neuro").write_text(
+        """cell C { param rate = 0.5; state w = 0; w' = rate / (1 ms); spike when w > 1 { w = 0 } }
+        network main { population a: C; population b: C[2]; b.rate = 1 }
+        run { duration = 20 ms; dt = 0.1 ms; record spikes of a; record spikes of b }"""
+    )
+    model = neuroc.load(tmp_path / "m.neuro")
+    result = model.run(engine="interp")
+    result.spikes = dict(reversed(result.spikes.items()))
+    again = neuroc.read(result.save(tmp_path / "r.npz")[0])
+    for name in ("a", "b"):
+        assert len(result.spikes[name]) > 0 and again.spikes[name].t.tolist() == result.spikes[name].t.tolist()
+    page = result.report()
+    result.spikes = dict(reversed(result.spikes.items()))
+    assert result.report() == page
+
+    def spoilt(change, words):
+        result = model.run(engine="interp")
+        change(result.spikes)
+        for use in (lambda: result.save(tmp_path / "none.npz"), result.report):
+            with pytest.raises(neuroc.UsageError, match=words):
+                use()
+
+    spoilt(lambda spikes: spikes.pop("a"), "lacks `a` now")
+    spoilt(lambda spikes: spikes.update(c=spikes["a"]), "has `c` now")
+    spoilt(lambda spikes: spikes.update(a=dataclasses.replace(spikes["a"], t=spikes["a"].t[1:])), "other lengths")
+    spoilt(lambda spikes: spikes["a"].i.__setitem__(0, 1), "those from 0 to 0")
+    spoilt(lambda spikes: spikes["b"].i.__setitem__(0, -1), "those from 0 to 1")
+    spoilt(lambda spikes: spikes["b"].t.__setitem__(0, np.nan), "finite numbers")
+    assert not (tmp_path / "none.npz").exists()
 
 
 def test_what_is_made_of_a_trace_is_copied_as_an_array(squid):
