@@ -157,7 +157,7 @@ class ModelError(Error, ValueError):
         return first.column if first else None
 
     def __reduce__(self) -> Any:
-        return type(self), (self.rendered, self.ansi, self.found)
+        return type(self), (self.rendered, self.ansi, self.found), self.__dict__
 
     def _render_traceback_(self) -> list[str]:
         """What notebooks show: the messages, in colour, in place of a traceback."""
@@ -212,8 +212,8 @@ class BugError(Error, RuntimeError):
 
     __module__ = "neuroc"
 
-    def __init__(self, said: str) -> None:
-        super().__init__(f"this is a bug of neuroc, not of your model: {said}\nPlease report it with the model file.")
+    def __str__(self) -> str:
+        return f"this is a bug of neuroc, not of your model: {super().__str__()}\nPlease report it with the model file."
 
 
 class Interrupted(KeyboardInterrupt):

@@ -190,6 +190,9 @@ class Model:
         else:
             pairs = dict(values or {})
         pairs.update(more)
+        for name in pairs:
+            if not isinstance(name, str):
+                raise UsageError(f"the name of a parameter is a text, not {name!r}")
         numbers = {name: plain(name, value, partial(self._core.unit, name)) for name, value in pairs.items()}
         for name, value in numbers.items():
             self._of_kelvin(name, value)
@@ -387,8 +390,9 @@ class Model:
                     finally:
                         for run in runs:
                             run.cancel()
-            except (Error, Interrupted) as error:
-                error.results = ended()
+            except (Exception, Interrupted) as error:
+                # Also what `progress` raises.
+                setattr(error, "results", ended())
                 raise
             except KeyboardInterrupt:
                 stopped = Interrupted("the sweep was stopped")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -86,10 +86,13 @@ class Sweep:
         return values.reshape(self.shape + values.shape[1:])
 
     def to_xarray(self) -> Any:
-        """A dataset with a variable for each record, of the dimensions that were swept, "time" (in ms) and "cell"; of spikes the counts."""
+        """A dataset with a variable for each record, of the dimensions that were swept, "time" (in ms) and "cell"; of spikes the counts.
+
+        A state that is recorded and swept has its initial values as "RECORD.swept".
+        """
         xarray = needed("xarray", "xarray", "to_xarray")
         first: Result = self.results.flat[0]
-        dimensions, coordinates = self._dimensions()
+        dimensions, coordinates = self._dimensions(set(first))
         variables: dict[str, Any] = {}
         for name, trace in first.items():
             time, cell = f"{name}.t", f"{name}.cell"
@@ -135,9 +138,10 @@ class Sweep:
             figure.colorbar(mesh, label=label)
         return figure
 
-    def _dimensions(self) -> tuple[list[str], dict[str, Any]]:
-        """Names of the axes, and what stands along each: numbers, or their places where values are no numbers."""
-        names = [next(name for name, axis in self.along.items() if axis == at) for at in range(len(self.shape))]
+    def _dimensions(self, taken: Container[str] = ()) -> tuple[list[str], dict[str, Any]]:
+        """Names of the axes, other ones than those `taken`, and what stands along each: numbers, or their places where values are no numbers."""
+        called = {name: f"{name}.swept" if name in taken else name for name in self.axes}
+        names = [next(called[name] for name, axis in self.along.items() if axis == at) for at in range(len(self.shape))]
         coordinates: dict[str, Any] = {}
         for name, values in self.axes.items():
             plain = all(isinstance(value, (int, float, str, np.integer, np.floating)) for value in values)
@@ -145,7 +149,7 @@ class Sweep:
             along = list(values) if plain else list(range(len(values)))
             # Texts say their own units, and places have none.
             in_unit = plain and not any(isinstance(value, str) for value in values)
-            coordinates[name] = (dimension, along, {"units": self.units.get(name, "") if in_unit else ""})
+            coordinates[called[name]] = (dimension, along, {"units": self.units.get(name, "") if in_unit else ""})
         return names, coordinates
 
     @staticmethod
@@ -165,7 +169,8 @@ def points(axes: Mapping[str, Any], together: bool) -> tuple[tuple[int, ...], li
     if not axes:
         raise UsageError('name what is swept: model.sweep({"Na.gbar": [80, 100, 120]})')
     for name, values in axes.items():
-        if isinstance(values, str) or not hasattr(values, "__len__"):
+        # An array of one number alone has no length.
+        if isinstance(values, str) or not hasattr(values, "__len__") or getattr(values, "shape", None) == ():
             raise UsageError(f"`{name}` is swept over a list or an array of values, not {values!r}")
         if len(values) == 0:
             raise UsageError(f"`{name}` is swept over no value")

@@ -121,6 +121,43 @@ impl Model {
         driver::flatten(model, &settings.options()).map(|flat| flat.0).map_err(|d| self.wrong(&d))
     }
 
+    /// Takes settings in the place of those there are, if the model allows them. `arrays` are those that are new, with their shapes; `help` is what
+    /// to do where an array does not fit.
+    fn keep(&self, settings: Settings, arrays: &[(String, Vec<usize>)], help: &str) -> PyResult<()> {
+        // It was right with the others, so what is wrong now is what these say.
+        let flat = self.flat(&settings).map_err(error::of_setting)?;
+        for (name, setting) in &settings.0 {
+            let Setting::Cells(values) = setting else { continue };
+            // Weights and delays are there for edges; they have been counted.
+            let of_edges = name.strip_suffix(".weight").or_else(|| name.strip_suffix(".delay"));
+            if flat.projections.iter().any(|p| of_edges == Some(&p.name)) {
+                continue;
+            }
+            let Some(population) = flat.populations.iter().find(|p| name.starts_with(&format!("{}.", p.name))) else {
+                continue; // refused where it was set
+            };
+            // The last side is the first in NumPy's order.
+            let sides = population.sizes.iter().rev().map(|&size| match ode::evaluate(&flat, size) {
+                Ok(Value::Real(n)) => Some(n as usize),
+                Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => None,
+            });
+            let Some(sides) = sides.collect::<Option<Vec<usize>>>() else { continue };
+            let cells: usize = sides.iter().product();
+            let shape = arrays.iter().find(|(array, _)| array == name).map_or(vec![values.len()], |(_, s)| s.clone());
+            if shape != [cells] && (shape != sides || sides.is_empty()) {
+                let grid = if sides.len() > 1 { format!(" or {}", tuple(&sides)) } else { String::new() };
+                let given = tuple(&shape);
+                let message = format!(
+                    "the array for `{name}` has the shape {given}, but the population `{}` needs ({cells},){grid}; {help}",
+                    population.name
+                );
+                return Err(error::exception("SettingError", (message,)));
+            }
+        }
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
+        Ok(())
+    }
+
     pub(crate) fn options(
         &self,
         settings: &Settings,
@@ -322,41 +359,8 @@ impl Model {
                     }
                 }
             }
-            // It was right without them, so what is wrong now is what they say.
-            let flat = self.flat(&settings).map_err(error::of_setting)?;
-            for (name, setting) in &settings.0 {
-                let Setting::Cells(values) = setting else { continue };
-                // Weights and delays are there for edges; they have been counted.
-                let of_edges = name.strip_suffix(".weight").or_else(|| name.strip_suffix(".delay"));
-                if flat.projections.iter().any(|p| of_edges == Some(&p.name)) {
-                    continue;
-                }
-                let Some(population) = flat.populations.iter().find(|p| name.starts_with(&format!("{}.", p.name)))
-                else {
-                    continue; // refused where it was set
-                };
-                // The last side is the first in NumPy's order.
-                let sides = population.sizes.iter().rev().map(|&size| match ode::evaluate(&flat, size) {
-                    Ok(Value::Real(n)) => Some(n as usize),
-                    Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => None,
-                });
-                let Some(sides) = sides.collect::<Option<Vec<usize>>>() else { continue };
-                let cells: usize = sides.iter().product();
-                let shape =
-                    arrays.iter().find(|(array, _)| array == name).map_or(vec![values.len()], |(_, s)| s.clone());
-                if shape != [cells] && (shape != sides || sides.is_empty()) {
-                    let grid = if sides.len() > 1 { format!(" or {}", tuple(&sides)) } else { String::new() };
-                    let given = tuple(&shape);
-                    let message = format!(
-                        "the array for `{name}` has the shape {given}, but the population `{}` needs ({cells},){grid}",
-                        population.name
-                    );
-                    let help = "; give arrays of this shape in the same call that changes the number of cells";
-                    return Err(error::exception("SettingError", (message + help,)));
-                }
-            }
-            *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
-            Ok(())
+            let help = "give arrays of this shape in the same call that changes the number of cells";
+            self.keep(settings, &arrays, help)
         })
     }
 
@@ -420,8 +424,7 @@ impl Model {
             let full = names.iter().map(|name| ode::full_name(&plain, name).map_err(|d| self.wrong(&[d])));
             let full = full.collect::<PyResult<Vec<&str>>>()?;
             settings.0.retain(|(name, _)| !full.is_empty() && !full.contains(&name.as_str()));
-            *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
-            Ok(())
+            self.keep(settings, &[], "forget it in the same call")
         })
     }
 

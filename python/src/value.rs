@@ -54,6 +54,9 @@ impl Given {
             && let Ok(array) = value.extract::<PyReadonlyArrayDyn<'_, f64>>()
         {
             let array = array.as_array();
+            if let (0, Some(&number)) = (array.ndim(), array.first()) {
+                return Ok(Some(Given::Number(number)));
+            }
             return Ok(Some(Given::Array(array.iter().copied().collect(), array.shape().to_vec())));
         }
         Ok(None)

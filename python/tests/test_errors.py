@@ -58,3 +58,18 @@ def test_a_model_needs_a_network_to_have_populations():
     model = neuroc.parse("cell C { state x = 1; x' = -x / 10 ms }")
     with pytest.raises(neuroc.ModelError):
         model.run()
+
+
+def test_what_an_error_has_besides_is_pickled():
+    model = neuroc.parse(
+        "cell P { param k = 1 /ms; state x = 1; x' = k * x * x }\n"
+        "network main { population p: P }\nrun { duration = 5 ms; dt = 0.1 ms; method = euler; record p.x }"
+    )
+    with pytest.raises(neuroc.NotFiniteError) as failed:
+        model.sweep({"k": [0.01, 50]}, threads=1, engine="interp")
+    again = pickle.loads(pickle.dumps(failed.value))
+    assert str(again) == str(failed.value) and again.diagnostics == failed.value.diagnostics
+    assert again.results[1] is None and len(again.results[0]["p.x"]) == 51
+    assert again.result["p.x"].shape == failed.value.result["p.x"].shape
+    bug = neuroc.BugError("on purpose")
+    assert str(pickle.loads(pickle.dumps(bug))) == str(bug) and str(bug).count("this is a bug") == 1

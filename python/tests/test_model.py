@@ -268,3 +268,17 @@ def test_modules_have_the_precisions_and_accuracies_of_xla(squid):
     with pytest.raises(neuroc.UsageError, match="bf16"):
         model.rust(precision="bf16")
     assert model.rust(accuracy="1e-6") != model.rust()
+
+
+def test_what_is_forgotten_leaves_settings_that_fit():
+    model = neuroc.parse(
+        "cell P { param tau = 10 ms; state x = 1; x' = -x / tau }\n"
+        "network main { param n = 2\n population p: P[n] }\nrun { duration = 1 ms; dt = 0.1 ms; record p.x }"
+    )
+    model.set({"n": 3, "p.tau": [1, 2, 3]})
+    with pytest.raises(neuroc.SettingError, match=r"has the shape \(3,\), .* needs \(2,\); forget it in the same call"):
+        model.unset("n")
+    assert model.populations["p"].cells == 3 and len(model.settings) == 2
+    assert model.unset("n", "p.tau").settings == []
+    with pytest.raises(neuroc.UsageError, match="the name of a parameter is a text, not 3"):
+        model.set({3: 3})

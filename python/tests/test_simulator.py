@@ -230,3 +230,13 @@ def test_numbers_of_steps_that_cannot_be(squid):
     with pytest.raises(TypeError):
         s.step("1")
     assert s.steps == 0
+
+
+def test_an_array_of_no_dimension_is_a_number():
+    model = neuroc.parse(
+        "cell P { state x = 1; x' = -x / 10 ms }\n"
+        "network main { population a: P[2] }\nrun { duration = 1 ms; dt = 0.1 ms; record a.x }"
+    )
+    with model.simulator(engine="interp") as s:
+        s["a.x"] = np.array(0.1)
+        assert np.asarray(s["a.x"]).tolist() == [0.1, 0.1]

@@ -141,3 +141,33 @@ def test_what_ended_before_is_not_lost(tmp_path):
     with pytest.raises(neuroc.Interrupted) as stopped:
         model.sweep({"k": [0.01, 0.02, 0.03, 0.04]}, threads=1, progress=stop)
     assert stopped.value.results[0] is not None and stopped.value.results.shape == (4,)
+
+
+def test_a_swept_state_that_is_recorded_is_in_a_dataset():
+    pytest.importorskip("xarray")
+    model = neuroc.parse(
+        "cell P { state x: mV = 1 mV; x' = -x / 10 ms }\n"
+        "network main { population p: P }\nrun { duration = 1 ms; dt = 0.1 ms; record p.x }"
+    )
+    sweep = model.sweep({"p.x": [1, 2, 3]}, engine="interp")
+    data = sweep.to_xarray()
+    assert data["p.x"].dims[0] == "p.x.swept" and data["p.x.swept"].attrs["units"] == "mV"
+    assert float(data["p.x"].sel({"p.x.swept": 2})[0].item()) == 2
+    assert "x" in model.sweep({"x": [1, 2]}, engine="interp").to_xarray().dims
+
+
+def test_whatever_progress_raises_has_the_results():
+    model = neuroc.parse(
+        "cell P { state x = 1; x' = -x / 10 ms }\n"
+        "network main { population p: P }\nrun { duration = 1 ms; dt = 0.1 ms; record p.x }"
+    )
+
+    def fail(done, _):
+        if done == 2:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as failed:
+        model.sweep({"p.x": [1, 2, 3]}, engine="interp", threads=1, progress=fail)
+    assert failed.value.results.shape == (3,) and failed.value.results[0] is not None
+    with pytest.raises(neuroc.UsageError, match="a list or an array"):
+        model.sweep({"p.x": np.array(3)}, engine="interp")
