@@ -76,16 +76,18 @@ fn range_of(editor: &Editor, analysis: &Analysis, span: Span) -> Range {
 fn location(editor: &Editor, uri: &Uri, analysis: &Analysis, span: Span) -> Option<Location> {
     let file = analysis.said_in.file(span.file);
     let range = Lines::new(&file.text, editor.columns()).range(span.range());
-    let uri = if span.file == analysis.main() { uri.clone() } else { address(&file.name)? };
+    let uri = if span.file == analysis.main() { uri.clone() } else { address(editor, &file.name)? };
     Some(Location { uri, range })
 }
 
-/// The address of a file that is not the main one.
-pub fn address(name: &str) -> Option<Uri> {
-    match addresses::library_module(name) {
-        Some(module) => addresses::uri_of(&addresses::library_file(module)?),
-        None => addresses::uri_of(std::path::Path::new(name)),
-    }
+/// The address of a file that is not the main one: of an open one as the editor writes it.
+pub fn address(editor: &Editor, name: &str) -> Option<Uri> {
+    let path = match addresses::library_module(name) {
+        Some(module) => addresses::library_file(module)?,
+        None => name.into(),
+    };
+    let open = editor.documents.values().find(|document| document.path.as_ref() == Some(&path));
+    open.map(|document| document.uri.clone()).or_else(|| addresses::uri_of(&path))
 }
 
 /// The edits that mend what is wrong in a range of the main file.
@@ -131,14 +133,18 @@ fn edit(editor: &Editor, analysis: &Analysis, fix: &Fix) -> Option<(String, Text
     }
 }
 
-/// A `use` line behind the others, or before the first item.
+/// A `use` line behind the others, or before the first item. A `//` stays with its line; what else follows on a line is moved to the next.
 pub fn brought_in(editor: &Editor, analysis: &Analysis, line: &str) -> TextEdit {
     let text = &analysis.said_in.file(analysis.main()).text;
     let lines = Lines::new(text, editor.columns());
     let file = analysis.files.first();
     let last = file.and_then(|file| file.ast.uses().next_back()).map(|u| u.span.end as usize);
     let (at, new_text) = match last {
-        Some(end) => (text[end..].find('\n').map_or(text.len(), |n| end + n), format!("\n{line}")),
+        Some(end) => {
+            let rest = text[end..].split('\n').next().unwrap_or("");
+            let is_whole = rest.trim().is_empty() || rest.trim_start().starts_with("//");
+            (if is_whole { end + rest.len() } else { end }, format!("\n{line}"))
+        }
         None => (first_item(text), format!("{line}\n\n")),
     };
     TextEdit { range: lines.range(at..at), new_text }
@@ -153,5 +159,7 @@ fn first_item(text: &str) -> usize {
             start = token.start;
         }
     }
-    text[..start].rfind('\n').map_or(0, |at| at + 1)
+    let line = text[..start].rfind('\n').map_or(0, |at| at + 1);
+    // Before it on its line may be the end of a comment.
+    if text[line..start].trim().is_empty() { line } else { start }
 }

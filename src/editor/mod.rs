@@ -112,12 +112,12 @@ pub struct Told {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// So many models, and so many other files and folders, are looked at for users of a name.
+/// So many files and folders are looked at for users of a name, and so many models that may be such.
+const MOST_ENTRIES: usize = 100_000;
 const MOST_MODELS: usize = 500;
-const MOST_ENTRIES: usize = 20_000;
 
-/// The models in the folders of files, and in the folders that the editor has open, with all that are inside.
-fn neighbours(files: &[PathBuf], open: &[PathBuf]) -> Vec<PathBuf> {
+/// The models in the folders of files, and in the folders that the editor has open, with all that are inside; and whether these are all.
+fn neighbours(files: &[PathBuf], open: &[PathBuf]) -> (BTreeSet<PathBuf>, bool) {
     let beside = files.iter().filter_map(|path| path.parent()).map(|folder| (folder.to_path_buf(), false));
     let mut folders: VecDeque<(PathBuf, bool)> =
         beside.chain(open.iter().map(|folder| (folder.clone(), true))).collect();
@@ -126,8 +126,8 @@ fn neighbours(files: &[PathBuf], open: &[PathBuf]) -> Vec<PathBuf> {
         let Ok(found) = std::fs::read_dir(folder) else { continue };
         for entry in found.filter_map(Result::ok) {
             entries += 1;
-            if models.len() == MOST_MODELS || entries == MOST_ENTRIES {
-                return models.into_iter().collect();
+            if entries > MOST_ENTRIES {
+                return (models, false);
             }
             let path = entry.path();
             let hidden = entry.file_name().to_string_lossy().starts_with('.');
@@ -139,7 +139,18 @@ fn neighbours(files: &[PathBuf], open: &[PathBuf]) -> Vec<PathBuf> {
             }
         }
     }
-    models.into_iter().collect()
+    (models, true)
+}
+
+/// Does a text bring something in from a module of one of these names?
+fn brings_in(text: &str, stems: &[&str]) -> bool {
+    // Most texts need no second look.
+    if !text.contains("use") || !stems.iter().any(|stem| text.contains(stem)) {
+        return false;
+    }
+    let Ok(text) = syntax::read_text("", text.as_bytes().to_vec()) else { return false };
+    let tree = syntax::parse(FileId(0), &text, &mut Diagnostics::default());
+    tree.uses().any(|u| u.path.iter().any(|name| stems.contains(&name.text.as_str())))
 }
 
 impl Editor {
@@ -270,18 +281,23 @@ impl Editor {
         }
     }
 
-    /// Calls `f` when all documents have been looked at, and the files beside them or in open folders that may use what this one knows.
-    fn with_neighbours<R>(&mut self, analysis: &Analysis, f: impl FnOnce(&Editor) -> R) -> R {
+    /// Calls `f` when all documents have been looked at, and the files beside them or in open folders that may use what this one knows; with whether
+    /// these are all.
+    fn with_neighbours<R>(&mut self, analysis: &Analysis, f: impl FnOnce(&Editor, bool) -> R) -> R {
         let open: Vec<PathBuf> = self.documents.values().filter_map(|document| document.path.clone()).collect();
         let own = analysis.sources.files().map(|(_, file)| PathBuf::from(&file.name));
         let own: Vec<PathBuf> = own.filter(|path| path.extension().is_some_and(|e| e == "neuro")).collect();
+        let stems: Vec<&str> = own.iter().filter_map(|path| path.file_stem()?.to_str()).collect();
         let mut met = Vec::new();
-        for path in neighbours(&own, &self.folders).into_iter().filter(|path| !open.contains(path)) {
+        let (models, mut all) = neighbours(&own, &self.folders);
+        for path in models.into_iter().filter(|path| !open.contains(path)) {
             let Some((uri, text)) = addresses::uri_of(&path).zip(std::fs::read_to_string(&path).ok()) else { continue };
-            let mut stems = own.iter().filter_map(|path| path.file_stem()?.to_str());
-            let uses = |stem: &str| text.lines().any(|l| l.starts_with("use ") && l.contains(&format!("{stem}.")));
-            let key = uri.as_str().to_string();
-            if stems.any(uses) && !self.documents.contains_key(&key) {
+            if brings_in(&text, &stems) {
+                if met.len() == MOST_MODELS {
+                    all = false;
+                    break;
+                }
+                let key = uri.as_str().to_string();
                 let path = Some(path);
                 let document = Document { uri, version: 0, text, path, analysis: None, untold: false };
                 self.documents.insert(key.clone(), document);
@@ -289,7 +305,7 @@ impl Editor {
             }
         }
         self.look_at_all();
-        let result = f(self);
+        let result = f(self, all);
         met.iter().for_each(|key| {
             self.documents.remove(key);
         });
@@ -319,7 +335,7 @@ impl Editor {
     /// Where the name at a position is used, and defined if that is wanted.
     pub fn references(&mut self, uri: &Uri, position: Position, definition: bool) -> Option<Vec<Location>> {
         let (analysis, _, byte) = self.at(uri, position)?;
-        let found = self.with_neighbours(&analysis, |editor| names::references(editor, uri, &analysis, byte));
+        let found = self.with_neighbours(&analysis, |editor, _| names::references(editor, uri, &analysis, byte));
         let (means, mut places) = found?;
         let defined = names::location(self, uri, &analysis, means);
         places.retain(|place| definition || Some(place) != defined.as_ref());
@@ -335,7 +351,12 @@ impl Editor {
     /// The edits that give the name at a position another spelling, or why that cannot be.
     pub fn rename(&mut self, uri: &Uri, position: Position, new: &str) -> Result<WorkspaceEdit, String> {
         let (analysis, _, byte) = self.at(uri, position).ok_or("this document is not open")?;
-        self.with_neighbours(&analysis, |editor| names::rename(editor, uri, &analysis, byte, new))
+        self.with_neighbours(&analysis, |editor, all| {
+            if !all {
+                return Err("too many files may use it to look at all of them: open a smaller folder".to_string());
+            }
+            names::rename(editor, uri, &analysis, byte, new)
+        })
     }
 
     /// The first open document among these in which something cannot be parsed.

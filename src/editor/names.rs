@@ -190,7 +190,7 @@ fn follows(tokens: &[Token<'_>], at: usize, symbol: &str) -> bool {
 pub fn location(editor: &Editor, uri: &Uri, analysis: &Analysis, span: Span) -> Option<Location> {
     let file = analysis.sources.file(span.file);
     let range = Lines::new(&file.text, editor.columns()).range(span.range());
-    let uri = if span.file == analysis.main() { uri.clone() } else { messages::address(&file.name)? };
+    let uri = if span.file == analysis.main() { uri.clone() } else { messages::address(editor, &file.name)? };
     Some(Location { uri, range })
 }
 

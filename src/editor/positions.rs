@@ -52,7 +52,13 @@ pub struct Lines<'t> {
 impl<'t> Lines<'t> {
     /// The lines of a text.
     pub fn new(text: &'t str, columns: Columns) -> Lines<'t> {
-        let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        // As the protocol has it: `\n`, `\r\n`, or `\r` alone.
+        let ends = text.bytes().enumerate().filter(|&(at, byte)| match byte {
+            b'\n' => true,
+            b'\r' => text.as_bytes().get(at + 1) != Some(&b'\n'),
+            _ => false,
+        });
+        let starts = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
         Lines { text, starts, columns }
     }
 
@@ -74,8 +80,7 @@ impl<'t> Lines<'t> {
     /// The byte of a position.
     pub fn byte(&self, position: Position) -> usize {
         let Some(&start) = self.starts.get(position.line as usize) else { return self.text.len() };
-        let line = self.text[start..].split('\n').next().unwrap_or("");
-        let line = line.strip_suffix('\r').unwrap_or(line);
+        let line = self.text[start..].split(['\r', '\n']).next().unwrap_or("");
         let mut column = 0;
         for (at, c) in line.char_indices() {
             if column >= position.character {
@@ -115,6 +120,16 @@ mod tests {
         assert_eq!(utf16.byte(Position::new(0, 5)), b);
         assert_eq!(Lines::new(text, Columns::Bytes).position(b), Position::new(0, b as u32));
         assert_eq!(utf16.position(text.len()), Position::new(1, 1));
+    }
+
+    #[test]
+    fn lines_may_end_in_one_carriage_return() {
+        let lines = Lines::new("a\rbc\r\nd\r", Columns::Utf16);
+        for (byte, position) in [(0, (0, 0)), (2, (1, 0)), (4, (1, 2)), (6, (2, 0)), (8, (3, 0))] {
+            let position = Position::new(position.0, position.1);
+            assert_eq!((lines.position(byte), lines.byte(position)), (position, byte));
+        }
+        assert_eq!(lines.byte(Position::new(0, 9)), 1);
     }
 
     #[test]

@@ -1017,3 +1017,102 @@ run { duration = 10 ms; dt = 0.1 ms; record spikes of e }
     assert!(named.contains(&"Learns".to_string()) && named.contains(&"RewardStdp".to_string()), "{named:?}");
     assert!(!named.contains(&"Cell".to_string()), "{named:?}");
 }
+
+/// Editors write some characters of an address in other ways.
+#[test]
+// The protocol's type: an address is compared by its text, which nobody changes.
+#[allow(clippy::mutable_key_type)]
+fn a_file_that_is_open_has_one_address() {
+    let folder = tempfile::tempdir().unwrap();
+    let inside = folder.path().join("a(1)+@,=b");
+    fs::create_dir_all(&inside).unwrap();
+    let (module, user) = (inside.join("mine.neuro"), inside.join("user.neuro"));
+    let texts = ["const A = 1 mV\n", "use mine.{A}\n\nconst B = 2 * A\n"];
+    fs::write(&module, texts[0]).unwrap();
+    fs::write(&user, texts[1]).unwrap();
+    let (mut editor, main) = opened(&module, texts[0]);
+    editor.open(uri(&user), 1, texts[1].to_string());
+    for (from, at) in [(&main, position(texts[0], 6)), (&uri(&user), position(texts[1], 10))] {
+        let changes = editor.rename(from, at, "Amplitude").unwrap().changes.unwrap();
+        let counts: Vec<usize> = [&main, &uri(&user)].iter().map(|uri| changes[*uri].len()).collect();
+        assert_eq!((changes.len(), counts), (2, vec![1, 2]), "{changes:?}");
+        assert_eq!(editor.references(from, at, true).unwrap().len(), 3);
+        assert_eq!(editor.definition(from, at).unwrap().uri, main);
+    }
+}
+
+/// A file is one that uses a name however it is laid out, and beside however many others.
+#[test]
+// The protocol's type: an address is compared by its text, which nobody changes.
+#[allow(clippy::mutable_key_type)]
+fn no_file_that_uses_a_name_is_missed() {
+    let folder = tempfile::tempdir().unwrap();
+    let texts = [
+        "  use mine.{A}\n\nconst B = 2 * A\n",
+        "\tuse\tmine . {A}\n\nconst B = 2 * A\n",
+        "\u{FEFF}use mine.{A}\n\nconst B = 2 * A\n",
+        "use mine\n    .{A}\n\nconst B = 2 * A\n",
+        "/* all */ use /* of */ mine /* mine */ .A const B = 2 * A\n",
+        "// All.\ruse mine.{A}\rconst B = 2 * A\r",
+    ];
+    let user = |at: usize| folder.path().join(format!("user{at}.neuro"));
+    for (at, text) in texts.iter().enumerate() {
+        fs::write(user(at), text).unwrap();
+    }
+    // These do not use it.
+    for at in 0..600 {
+        fs::write(folder.path().join(format!("a{at}.neuro")), "// do not use mine.{A} here\nconst A = 1 mV\n").unwrap();
+    }
+    let text = "const A = 1 mV\n";
+    let (mut editor, main) = opened(&folder.path().join("mine.neuro"), text);
+    let changes = editor.rename(&main, position(text, 6), "Amplitude").unwrap().changes.unwrap();
+    assert_eq!(changes.len(), 1 + texts.len(), "{:?}", changes.keys());
+    for at in 0..texts.len() {
+        assert_eq!(changes[&uri(&user(at))].len(), 2, "{:?}", texts[at]);
+    }
+    let last = &changes[&uri(&user(texts.len() - 1))];
+    let places: Vec<Position> = last.iter().map(|edit| edit.range.start).collect();
+    assert!(places.contains(&Position::new(1, 10)) && places.contains(&Position::new(2, 14)), "{places:?}");
+    // So many users are not looked at.
+    for at in 0..500 {
+        fs::write(folder.path().join(format!("a{at}.neuro")), "use mine.{A}\nconst B = A\n").unwrap();
+    }
+    let said = editor.rename(&main, position(text, 6), "Amplitude").expect_err("some would be missed");
+    assert_eq!(said, "too many files may use it to look at all of them: open a smaller folder");
+}
+
+/// What is behind a `use`, or before the first item, is not parted.
+#[test]
+fn a_missing_use_parts_nothing() {
+    let cell =
+        "cell C {\n    compartment soma { area = 1000 um2; cm = 1 uF/cm2; v_init = -65 mV; insert Na; insert K }\n}\n";
+    for (before, mended) in [
+        ("use std.channels.hh.{K} // potassium\n", "use std.channels.hh.{K} // potassium\nuse std.channels.hh.{Na}\n"),
+        (
+            "use std.channels.hh.{K} /* of\n    the squid */\n",
+            "use std.channels.hh.{K}\nuse std.channels.hh.{Na} /* of\n    the squid */\n",
+        ),
+        ("use std.channels.hh.{K} ", "use std.channels.hh.{K}\nuse std.channels.hh.{Na} "),
+        (
+            "/* Of\n    the squid. */ use std.channels.hh.{K}\n",
+            "/* Of\n    the squid. */ use std.channels.hh.{K}\nuse std.channels.hh.{Na}\n",
+        ),
+    ] {
+        let text = format!("{before}{cell}");
+        let (mut editor, uri) = temporary(&text);
+        let all = Range::new(Position::new(0, 0), Position::new(99, 0));
+        let mut actions = editor.actions(&uri, all).unwrap();
+        let CodeActionOrCommand::CodeAction(first) = actions.remove(0) else { panic!("an edit") };
+        let there = applied(&text, first.edit.unwrap().changes.unwrap().remove(&uri).unwrap());
+        assert_eq!(there, format!("{mended}{cell}"));
+        editor.open(uri.clone(), 2, there);
+        assert_eq!(told(&mut editor, &uri), []);
+    }
+    let text = format!("/* Of\n    the squid. */ {}", cell.replace("; insert K", ""));
+    let (mut editor, uri) = temporary(&text);
+    let mut actions = editor.actions(&uri, Range::new(Position::new(0, 0), Position::new(99, 0))).unwrap();
+    let CodeActionOrCommand::CodeAction(first) = actions.remove(0) else { panic!("an edit") };
+    let there = applied(&text, first.edit.unwrap().changes.unwrap().remove(&uri).unwrap());
+    editor.open(uri.clone(), 2, there);
+    assert_eq!(told(&mut editor, &uri), []);
+}
