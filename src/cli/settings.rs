@@ -490,8 +490,8 @@ pub(super) fn moment(text: &str) -> Result<f64, String> {
     }
     let unit =
         Unit::parse(unit).filter(|u| u.dim == Dim::TIME).ok_or(format!("`{unit}` is no unit of time; {example}"))?;
-    let value = number.parse::<f64>().ok().and_then(|_| unit.canonical(number));
-    value.ok_or(format!("`{number}` is not a number; {example}"))
+    number.parse::<f64>().map_err(|_| format!("`{number}` is not a number; {example}"))?;
+    unit.canonical(number).ok_or(format!("`{number}` is too large a number; {example}"))
 }
 
 fn tolerance(text: &str) -> Result<f64, String> {

@@ -9,6 +9,7 @@ use crate::hir::{Demand, Domain, StateKind, Whose};
 use crate::operators::BinaryOp;
 use crate::source::Span;
 use crate::units::{Dim, DisplayUnit, Unit};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -314,8 +315,22 @@ fn unknown(model: &Model, name: &str) -> Diagnostic {
     // The dot of a number in a place parts no names.
     let is_whole = |tail: &&str| tail.matches('(').count() == tail.matches(')').count();
     let tails = Place::all(model).flat_map(|(_, n)| n.match_indices('.').map(|(i, _)| &n[i + 1..]).chain([n]));
-    let tails = tails.filter(is_whole);
-    let d = match nearest(name, tails.collect::<Vec<_>>()) {
+    let mut tails: Vec<&str> = tails.filter(is_whole).collect();
+    let mut fits: HashMap<&str, usize> = HashMap::new();
+    tails.iter().for_each(|tail| *fits.entry(tail).or_default() += 1);
+    // What fits several names is no help.
+    tails.retain(|tail| fits[tail] == 1);
+    // A name of which some parts are left out.
+    let is_inside = |full: &&str| {
+        let mut parts = full.split('.');
+        name.split('.').all(|part| parts.any(|other| other == part))
+    };
+    let inside: Vec<&str> = Place::all(model).map(|(_, n)| n).filter(is_inside).collect();
+    let meant = match inside[..] {
+        [one] => Some(one),
+        _ => nearest(name, tails),
+    };
+    let d = match meant {
         Some(near) => d.help(format!("did you mean `{near}`?")),
         None => d,
     };

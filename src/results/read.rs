@@ -86,7 +86,7 @@ pub(super) fn read(path: &Path, reading: &Reading) -> Result<RunResult, String> 
 
 /// Refuses the results of many runs.
 fn no_sweep(meta: &Map<String, Value>) -> Result<(), String> {
-    let odd = "it holds the runs of a sweep, not one run; `neuroc plot` draws it, in Python `neuroc.read` reads it";
+    let odd = "it holds the runs of a sweep, not one run; `neuroc plot` draws it as .svg, .png or .pdf, in Python `neuroc.read` reads it";
     if meta.contains_key("sweep") { Err(odd.into()) } else { Ok(()) }
 }
 

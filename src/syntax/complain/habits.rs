@@ -157,10 +157,16 @@ impl Complaint<'_, '_> {
             ("let", ":") => {
                 ("a `let` has no unit of its own".to_owned(), "leave it out: the unit is that of the value".to_owned())
             }
-            ("record", ",") if closed && expected.end() => (
-                "one `record` has one path".to_owned(),
-                "write a line for each, or put the paths into braces: `record {a.v, b.v}`".to_owned(),
-            ),
+            ("record", ",") if closed && expected.end() => {
+                let braces = match self.text(self.pieces.start + 1) {
+                    "spikes" => "record spikes of {a, b}",
+                    _ => "record {a.v, b.v}",
+                };
+                (
+                    "one `record` has one path".to_owned(),
+                    format!("write a line for each, or put the paths into braces: `{braces}`"),
+                )
+            }
             ("population" | "param", ",") if closed && expected.end() => {
                 ("unexpected `,`".to_owned(), format!("write a line for each, with its own `{first}`"))
             }
