@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> Exit {
                 written = if written == Exit::Fine { done } else { written };
             }
         }
-        exit = exit.and(Exit::of(&checked.diagnostics));
+        exit = exit.max(Exit::of(&checked.diagnostics));
     }
-    exit.and(written)
+    exit.max(written)
 }

@@ -42,7 +42,7 @@ pub fn run(args: &Args) -> Exit {
                 }
             },
             Err(error) => {
-                exit = exit.and(misused(format!("cannot read `{name}`: {error}")));
+                exit = exit.max(misused(format!("cannot read `{name}`: {error}")));
                 continue;
             }
         };
@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> Exit {
                 exit = Exit::Model;
             }
             Some(formatted) if standard && !args.check => {
-                exit = exit.and(deliver(&formatted, None));
+                exit = exit.max(deliver(&formatted, None));
             }
             Some(formatted) if formatted == text => {}
             Some(_) if args.check => {
@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> Exit {
             }
             Some(formatted) => {
                 if let Err(error) = crate::results::replace_file(path, formatted.as_bytes()) {
-                    exit = exit.and(misused(format!("cannot write `{name}`: {error}")));
+                    exit = exit.max(misused(format!("cannot write `{name}`: {error}")));
                 }
             }
         }

@@ -38,18 +38,19 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// How a command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+// Of two ends the later one is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// Fine.
     Fine,
-    /// The model (or its data, or the machine) is at fault; it has been said.
-    Model,
     /// The command line is at fault, also where a file that it names is not there or not what it should be; it has been said.
     Usage,
-    /// The compiler is at fault; it has been said.
-    Bug,
+    /// The model (or its data, or the machine) is at fault; it has been said.
+    Model,
     /// The user stopped a run.
     Stopped,
+    /// The compiler is at fault; it has been said.
+    Bug,
 }
 
 impl Exit {
@@ -75,11 +76,6 @@ impl Exit {
 }
 
 impl Exit {
-    /// Of two files: a wrong model is told before a name that leads to none.
-    fn and(self, next: Exit) -> Exit {
-        if self == Exit::Fine || next == Exit::Model { next } else { self }
-    }
-
     /// The exit code.
     pub fn code(self) -> u8 {
         match self {

@@ -423,12 +423,12 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
                 let nothing = "nothing was recorded, so there is nothing to draw";
                 // Who asked for no picture misses none.
                 if args.plot.is_some() {
-                    exit = wrong(nothing.to_owned());
+                    exit = exit.max(wrong(nothing.to_owned()));
                 } else if !args.quiet {
                     say(nothing);
                 }
             }
-            Err(message) if args.plot.is_some() => exit = wrong(message),
+            Err(message) if args.plot.is_some() => exit = exit.max(wrong(message)),
             // The results are there, and nobody has asked for the picture.
             Err(message) if !args.quiet => say(format!("no picture: {message}")),
             Err(_) => {}
@@ -441,7 +441,7 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
         match thinned.and_then(|thinned| page::write(path, &thinned, &about)) {
             Ok(()) if !args.quiet => say(format!("wrote {}", path.display())),
             Ok(()) => {}
-            Err(message) => exit = wrong(message),
+            Err(message) => exit = exit.max(wrong(message)),
         }
     }
     if !args.quiet {

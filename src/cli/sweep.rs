@@ -56,7 +56,9 @@ struct Tally {
     failed: usize,
     stopped: bool,
     spikes: u64,
-    /// Something that concerns all of them went wrong.
+    /// An engine gave up.
+    ended: bool,
+    /// Nothing can be written any more.
     broken: bool,
 }
 
@@ -68,7 +70,7 @@ pub fn run(
     output: Option<PathBuf>,
     picture: Option<PathBuf>,
 ) -> Result<Exit, Exit> {
-    suited(args, output.as_deref())?;
+    suited(args, sweeps.len(), output.as_deref())?;
     let begin = Instant::now();
     if checked.model.is_none() || !args.quiet {
         report(&checked.sources, &checked.diagnostics);
@@ -139,7 +141,7 @@ pub fn run(
         RunOptions { window: args.opt.fuse, single, trap: true, trace: if args.trace_nan { 10 } else { 1 } };
     let compiled = Instant::now();
     let mut take = |run: usize, done: Done| {
-        if tally.broken {
+        if tally.broken || tally.ended {
             return false;
         }
         let (result, steps, complete) = match done {
@@ -168,7 +170,7 @@ pub fn run(
                 (None, 0, false)
             }
             Err(RunError::Engine(error)) => {
-                tally.broken = true;
+                tally.ended = true;
                 bar.suspend(|| complain(format!("{error}, in the run with {}", design.told(run))));
                 return false;
             }
@@ -188,12 +190,13 @@ pub fn run(
     let watcher = || Box::new(Stop(interrupt.clone())) as Box<dyn Watcher>;
     sweep.run(crew, experiment, &choose, &run_options, &watcher, &mut take);
     bar.finish_and_clear();
-    if tally.broken {
+    if tally.broken || tally.ended && tally.done == 0 {
         return Err(Exit::Model);
     }
     let run_s = compiled.elapsed().as_secs_f64();
     tally.stopped |= tally.done + tally.failed < runs;
     let mut exit = match (tally.stopped, tally.failed) {
+        (true, _) if tally.ended => Exit::Model,
         (true, _) => Exit::Stopped,
         (false, 0) => Exit::Fine,
         (false, _) => Exit::Model,
@@ -219,14 +222,14 @@ pub fn run(
             Ok(false) => say("nothing was recorded, so there is nothing to draw"),
             // Who asked for no picture is told why there is none.
             Err(why) if args.plot.is_none() => say(why),
-            Err(why) => exit = wrong(why),
+            Err(why) => exit = exit.max(wrong(why)),
         }
     }
     let steps = tally.done as u64 * grid.steps;
+    let ready = compiled.duration_since(begin).as_secs_f64();
     if !args.quiet {
         let each = plural(cells, "cell");
         let spikes = plural(tally.spikes as usize, "spike");
-        let ready = begin.elapsed().as_secs_f64() - run_s;
         say(format!(
             "{name}: {} of {each}, {} ms each, done in {run_s:.3} s (ready after {ready:.2} s), {spikes}",
             plural(tally.done, "run"),
@@ -238,7 +241,8 @@ pub fn run(
             "model": name, "engine": engine, "device": args.engine.device(), "precision": args.engine.precision().name(),
             "threads": crew.runs * crew.threads, "dt": grid.dt, "steps": grid.steps, "cells": cells,
             "runs": runs, "done": tally.done, "failed": tally.failed, "shape": design.shape(),
-            "run_s": run_s, "cell_steps_per_s": cells as f64 * steps as f64 / run_s.max(1e-9), "spikes": tally.spikes,
+            "compile_s": ready, "run_s": run_s, "cell_steps_per_s": cells as f64 * steps as f64 / run_s.max(1e-9),
+            "realtime_factor": steps as f64 * grid.dt / 1e3 / run_s.max(1e-9), "spikes": tally.spikes,
         });
         let printed = deliver(&format!("{line}\n"), None);
         exit = if exit == Exit::Fine { printed } else { exit };
@@ -256,7 +260,7 @@ fn plural(n: usize, word: &str) -> String {
 }
 
 /// Refuses what does not go together with a sweep.
-fn suited(args: &Args, output: Option<&Path>) -> Result<(), Exit> {
+fn suited(args: &Args, axes: usize, output: Option<&Path>) -> Result<(), Exit> {
     let usage = |message: &str| {
         complain(message);
         Err(Exit::Usage)
@@ -272,6 +276,11 @@ fn suited(args: &Args, output: Option<&Path>) -> Result<(), Exit> {
         return usage(
             "a sweep has no table: write it as .npz, or as a directory of .npy files (a name that ends in /)",
         );
+    }
+    if args.plot.is_some() && axes > 2 {
+        return usage(&format!(
+            "a picture has one or two axes, and this sweep has {axes}: write it as .npz (`-o`), and leave out `--plot`"
+        ));
     }
     Ok(())
 }

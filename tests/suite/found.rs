@@ -2152,3 +2152,80 @@ fn delays_and_connections_have_their_limits() {
     let said = ["of memory for its cells and connections, but", "help: take fewer cells or connections"];
     assert!(done.code != 0 && said.iter().all(|said| done.err.contains(said)), "{}", done.err);
 }
+
+/// A rhythm with three values to sweep, and names whose ends are those of others.
+const RHYTHM: &str = "cell C {
+        param rate = 0.3; param a = 1; param b = 1
+        state w = 0; w' = rate * a * b / (1 ms)
+        spike when w > 1 { w = 0 }
+    }
+    network main { population c: C; population d: C }
+    run { duration = 10 ms; dt = 0.1 ms; record c.w every 1 ms; record spikes of c }";
+
+/// What a sweep cannot be is said before its first run; what it was tells as much as one run.
+#[test]
+fn sweeps_are_refused_before_they_begin_and_tell_as_much_as_runs() {
+    let here = folder(&[("m.neuro", RHYTHM)]);
+    let run = ["run", "m.neuro", "--engine", "interp", "--sweep", "c.rate=0.2,0.3"];
+    let more = ["--sweep", "c.a=1,2", "--sweep", "c.b=1,2"];
+    let done = neuroc(&here, &[&run[..], &more, &["--plot", "m.svg"]].concat());
+    let said = "a picture has one or two axes, and this sweep has 3: write it as .npz (`-o`), and leave out `--plot`";
+    assert!(done.code == 2 && done.err.contains(said) && !done.err.contains("done in"), "{}", done.err);
+    let done = neuroc(&here, &[&run[..], &more, &["-o", "m.npz"]].concat());
+    assert_eq!(done.code, 0, "{}", done.err);
+    let done = neuroc(&here, &["plot", "m.npz", "-o", "m.html"]);
+    assert!(done.code != 0 && done.err.contains("draws it as .svg, .png or .pdf"), "{}", done.err);
+
+    let done = neuroc(&here, &[&run[..], &["--json"]].concat());
+    let line: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    for key in ["compile_s", "run_s", "realtime_factor", "cell_steps_per_s"] {
+        assert!(line[key].as_f64().is_some_and(|x| x > 0.0), "{key}: {line}");
+    }
+}
+
+/// A name that is asked for instead is one that can be given.
+#[test]
+fn the_name_that_was_meant_is_one() {
+    let here = folder(&[("m.neuro", RHYTHM)]);
+    // `rate` alone fits both populations.
+    for (given, meant) in [("rat", None), ("c.rat", Some("c.rate"))] {
+        let done = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "--set", &format!("{given}=1")]);
+        let help = done.err.split("did you mean `").nth(1).and_then(|rest| rest.split('`').next());
+        assert_eq!((done.code, help), (2, meant), "{given}: {}", done.err);
+        if let Some(name) = help {
+            let run = ["run", "m.neuro", "--engine", "interp", "-o", "m.npz", "--set", &format!("{name}=1")];
+            assert_eq!(neuroc(&here, &run).code, 0, "{name}");
+        }
+    }
+    let text = "channel Leak { param gbar = 0.1 mS/cm2; param erev = -65 mV }
+        cell C { compartment soma { area = 1000 um2; cm = 1 uF/cm2; v_init = -60 mV; insert Leak } }
+        network main { population c: C }
+        run { duration = 1 ms; dt = 0.1 ms; record c.soma.v }";
+    let here = folder(&[("m.neuro", text)]);
+    let done = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "--set", "c.erev=-70mV"]);
+    assert!(done.err.contains("did you mean `c.soma.Leak.erev`?"), "{}", done.err);
+    let done = neuroc(&here, &["run", "m.neuro", "--dt", "1e400ms"]);
+    assert!(done.code == 2 && done.err.contains("`1e400` is too large a number"), "{}", done.err);
+}
+
+/// A run that is stopped before there is anything to draw has been stopped.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_stopped_run_without_a_picture_is_stopped() {
+    use std::process::{Command, Stdio};
+    let text = RHYTHM.replace("every 1 ms; record spikes of c", "every 1 ms from 900 s").replace("10 ms", "1000 s");
+    let here = folder(&[("m.neuro", &text)]);
+    let child = Command::new(env!("CARGO_BIN_EXE_neuroc"))
+        .current_dir(here.path())
+        .args(["run", "m.neuro", "--engine", "interp", "--plot", "m.svg"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    crate::cli::catches_interrupts(child.id());
+    assert!(Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status().unwrap().success());
+    let done = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(said.contains("nothing was recorded"), "{said}");
+    assert_eq!(done.status.code(), Some(130), "{said}");
+}
