@@ -535,6 +535,17 @@ pub struct Synapse {
     pub graded: Option<Graded>,
 }
 
+    /// Where an event moves the voltage of the cell, if one does.
+    pub fn moves_voltage(&self) -> Option<Span> {
+        let jumps = self.jumps.iter().map(|(state, x)| (*state, x.span));
+        let actions = self.plastic.iter().flat_map(Plastic::actions).filter_map(|action| match action.on {
+            ActionOn::Shared(state) => Some((state, action.value.span)),
+            ActionOn::Weight | ActionOn::Own(_) => None,
+        });
+        let is_voltage = |state: SymbolId| self.symbols[state.0 as usize].kind == SymbolKind::Voltage;
+        jumps.chain(actions).find(|(state, _)| is_voltage(*state)).map(|(_, span)| span)
+    }
+
 impl Synapse {
     /// The unit of a weight: that of the synapse.
     pub fn unit_of(&self, weight: &Expr) -> DisplayUnit {

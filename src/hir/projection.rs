@@ -833,6 +833,10 @@ impl<'a> Lowerer<'a> {
     fn check_arguments(&mut self, via: &'a Through, synapse: &Synapse) -> Option<()> {
         let mut params: Vec<&Symbol> = Vec::new();
         for symbol in synapse.all_symbols().filter(|s| matches!(s.kind, SymbolKind::Param(_))) {
+        if let Some(moved) = synapse.moves_voltage() {
+            self.error(MorphologyError::MovesVoltage { moved, span: flat.span });
+            return None;
+        }
             if params.iter().all(|known| known.name != symbol.name) {
                 params.push(symbol);
             }

@@ -13,7 +13,7 @@ use super::members::changing;
 use super::plasticity::Resolved;
 use super::projection::mentions;
 use super::scope::{Entry, Role, Scope, ScopeKind};
-use super::{ActionOn, Expr, ExprKind, Plastic, PortKind, Symbol, SymbolId, SymbolKind, Synapse, Ty};
+use super::{Expr, ExprKind, Plastic, PortKind, Symbol, SymbolId, SymbolKind, Synapse, Ty};
 use crate::source::Span;
 use crate::syntax::ast::{self, AssignOp, BinaryOp, EventOf, SynapseMember, UnaryOp};
 use crate::units::Dim;
@@ -405,15 +405,8 @@ impl<'a> Lowerer<'a> {
                 SymbolKind::Port(_) | SymbolKind::Voltage | SymbolKind::Pool => {}
             }
         }
-        let actions = synapse.plastic.iter().flat_map(Plastic::actions);
-        actions.clone().for_each(|action| look(&action.value));
-        let jumps = synapse.jumps.iter().map(|(state, x)| (*state, x.span));
-        let shared = actions.filter_map(|action| match action.on {
-            ActionOn::Shared(state) => Some((state, action.value.span)),
-            ActionOn::Weight | ActionOn::Own(_) => None,
-        });
-        let added = jumps.chain(shared).find(|(state, _)| state.0 as usize == v).map(|(_, span)| span);
-        read.or(added)
+        synapse.plastic.iter().flat_map(Plastic::actions).for_each(|action| look(&action.value));
+        read.or(synapse.moves_voltage())
     }
 }
 

@@ -15,6 +15,7 @@ const CORPUS: &str = "tests/errors";
 /// Cases with more than one mistake, each independent of the others.
 const SEVERAL: &[(&str, usize)] = &[
     ("fit", 15),
+    ("cable_synapse_moves_voltage", 2),
     ("derivative_of_another_language", 2),
     ("spike_not_a_number", 3),
     ("distance_defined", 2),

@@ -89,6 +89,8 @@ impl From<MorphologyError<'_>> for Diagnostic {
                 let message = format!("`{place}` is a place in cells, and no population is named");
                 let d = Diagnostic::new(Code::BadTarget, span, message, "of which cells?");
                 population.into_iter().fold(d, |d, population| d.help(format!("write `{population}.{place}`")))
+    /// A synapse on a cell with sections has events that move the voltage: where.
+    MovesVoltage { moved: Span, span: Span },
             }
             E::PlaceAsLength { span } => {
                 let message = "a place along a section is a number from 0, its start, to 1, its end";
@@ -307,6 +309,12 @@ fn swc(error: &SwcError, line: Option<Span>, other: Option<Span>, file: &str, sp
                 "id" | "type" => "a whole number from 0",
                 "parent" => "the id of a point, or -1",
                 _ => "a number of um, at most 1e9",
+            E::MovesVoltage { moved, span } => {
+                let message = "this synapse moves `v`, and only cells without sections have a `v` that events can move";
+                Diagnostic::new(Code::BadTarget, span, message, "in a cell with sections")
+                    .see(moved, "moved here")
+                    .help("leave it to the `current` of the synapse to change the voltage")
+            }
             };
             say(format!("`{text}` is no {column}"), &format!("the {column} is {what}"))
         }
