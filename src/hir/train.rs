@@ -262,7 +262,7 @@ pub enum Schedule {
     },
 }
 
-/// `f(x, name = 1)`: the name, what is between the brackets without a name, and numbers with one; those among them that are written.
+/// `f(x, name = 1)`: the name, what a loss or a readout reads, and numbers; those among them that are written.
 struct Called<'a> {
     name: &'a ast::Name,
     first: Option<&'a ast::Expr>,
@@ -550,30 +550,56 @@ impl<'a> Lowerer<'a> {
         let numbers = numbers(&name.text);
         let mut called =
             Called { name, first: None, numbers: numbers.iter().copied().collect(), written: HashMap::new() };
+        // What a loss or a readout reads has no name; of others that is the first number.
+        let reads = matches!(what, "loss" | "readout");
         let mut fine = true;
+        let mut nameless = false;
+        let mut said: Vec<(&str, Span)> = Vec::new();
         for arg in args {
-            let Some(key) = &arg.name else {
-                if called.first.replace(&arg.value).is_some() {
-                    self.error(TrainError::TooMany { name: &name.text, span: arg.value.span });
+            let known = match &arg.name {
+                None if std::mem::replace(&mut nameless, true) || !reads && numbers.is_empty() => {
+                    let example = numbers.get(usize::from(!reads)).map(|(known, _)| *known);
+                    let name = &name.text;
+                    self.error(TrainError::TooMany { name, example, span: arg.value.span });
                     fine = false;
+                    continue;
                 }
-                continue;
+                None if reads => {
+                    called.first = Some(&arg.value);
+                    continue;
+                }
+                None => numbers[0].0,
+                Some(key) => match numbers.iter().find(|(known, _)| *known == key.text) {
+                    Some((known, _)) => known,
+                    None => {
+                        let known: Vec<&str> = numbers.iter().map(|(known, _)| *known).collect();
+                        self.error(TrainError::Argument {
+                            of: &name.text,
+                            name: &key.text,
+                            known: &known,
+                            span: key.span,
+                        });
+                        fine = false;
+                        continue;
+                    }
+                },
             };
-            let Some((known, _)) = numbers.iter().find(|(known, _)| *known == key.text) else {
-                let known: Vec<&str> = numbers.iter().map(|(known, _)| *known).collect();
-                self.error(TrainError::Argument { of: &name.text, name: &key.text, known: &known, span: key.span });
+            let span = arg.name.as_ref().map_or(arg.value.span, |key| key.span);
+            if let Some((_, first)) = said.iter().find(|(first, _)| *first == known) {
+                self.duplicate_key(&ast::Name { text: known.to_owned(), span }, *first);
                 fine = false;
                 continue;
-            };
+            }
+            said.push((known, span));
             // The slope of a surrogate has the unit of one over the threshold's.
-            if ["correct", "incorrect", "slope"].contains(known) {
+            if ["correct", "incorrect", "slope"].contains(&known) {
                 match self.train_aim(&arg.value, known) {
                     Some(aim) => drop(called.written.insert(known, aim)),
                     None => fine = false,
                 }
                 continue;
             }
-            let (fits, needed): (&dyn Fn(f64) -> bool, _) = match *known {
+            let (fits, needed): (&dyn Fn(f64) -> bool, _) = match known {
                 "beta1" | "beta2" | "momentum" => (&|x| (0.0..1.0).contains(&x), "a number from 0 to less than 1"),
                 "weight_decay" => (&|x| x >= 0.0, "a number from 0 on"),
                 "every" => (&|x| x >= 1.0 && x.fract() == 0.0, "a whole number from 1 on"),
@@ -680,10 +706,6 @@ impl<'a> Lowerer<'a> {
             }
         };
         let called = self.called(e, "schedule", &["cosine", "step", "exponential"], &numbers)?;
-        if let Some(fixed) = called.first {
-            self.error(TrainError::TooMany { name: &called.name.text, span: fixed.span });
-            return None;
-        }
         if let Some((argument, _)) = called.numbers.iter().find(|(_, x)| x.is_nan()) {
             self.error(TrainError::Missing { of: &called.name.text, argument, span: e.span });
             return None;

@@ -2229,3 +2229,37 @@ fn a_stopped_run_without_a_picture_is_stopped() {
     assert!(said.contains("nothing was recorded"), "{said}");
     assert_eq!(done.status.code(), Some(130), "{said}");
 }
+
+/// A number of an optimizer, a surrogate or a schedule that stands first needs no name.
+#[test]
+fn the_first_number_of_a_train_key_needs_no_name() {
+    let trained = |keys: &str| {
+        let model = format!(
+            "cell Pixel {{ param x = 0.5; state q = 0; q' = x / 1 ms; spike when q > 1 {{ q -= 1 }} }}
+            cell Out {{ state v: mV = 0 mV; v' = -v / 8 ms }}
+            synapse Kick {{ on event(weight: mV) {{ v += weight }} }}
+            network main {{
+                population pixels: Pixel[4]; population out: Out[2]
+                connect pixels -> out via Kick {{ rule = all_to_all; weight = 0.1 mV; delay = 1 ms }}
+            }}
+            run {{ duration = 10 ms; dt = 1 ms; record out.v every 1 ms }}
+            train {{
+                data = \"d.npz\"; input = pixels.x; learn pixels.out.Kick.weight; loss = cross_entropy(mean(out.v))
+                {keys}
+            }}"
+        );
+        let checked = crate::training::checked(&model);
+        let train = checked.model.and_then(|model| model.train);
+        let train = train.unwrap_or_else(|| panic!("{keys}: {:?}", checked.diagnostics));
+        format!("{:?} {:?} {:?}", train.optimizer, train.surrogate, train.schedule)
+    };
+    for (short, long, other) in [
+        ("optimizer = adam(2e-3)", "optimizer = adam(lr = 2e-3)", "optimizer = adam"),
+        ("optimizer = sgd(0.1, momentum = 0.5)", "optimizer = sgd(momentum = 0.5, lr = 0.1)", "optimizer = sgd"),
+        ("surrogate = fast_sigmoid(5)", "surrogate = fast_sigmoid(slope = 5)", "surrogate = fast_sigmoid"),
+        ("schedule = exponential(0.5)", "schedule = exponential(factor = 0.5)", "schedule = exponential(0.9)"),
+    ] {
+        let [short, long, other] = [short, long, other].map(trained);
+        assert!(short == long && short != other, "{short} {long} {other}");
+    }
+}

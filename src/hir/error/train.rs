@@ -24,8 +24,8 @@ pub(in crate::hir) enum TrainError<'e> {
     Unknown { what: &'static str, name: &'e str, known: &'e [&'static str], span: Span },
     /// No argument has the name.
     Argument { of: &'e str, name: &'e str, known: &'e [&'e str], span: Span },
-    /// There is a second argument without a name.
-    TooMany { name: &'e str, span: Span },
+    /// There is a second argument without a name; one that has a name.
+    TooMany { name: &'e str, example: Option<&'e str>, span: Span },
     /// A loss without what it reads.
     NoReadout { loss: &'e str, span: Span },
     /// A mean square without what it compares with.
@@ -99,9 +99,10 @@ impl From<TrainError<'_>> for Diagnostic {
                 let d = Diagnostic::new(Code::BadValue, span, format!("`{of}` has no argument `{name}`"), "not known");
                 instead(d, name, known)
             }
-            E::TooMany { name, span } => {
-                Diagnostic::new(Code::BadValue, span, format!("`{name}` takes fewer arguments"), "one too many")
-                    .help("all but the first have a name: `lr = 1e-3`")
+            E::TooMany { name, example, span } => {
+                let message = format!("`{name}` takes fewer arguments");
+                let d = Diagnostic::new(Code::BadValue, span, message, "one too many");
+                example.into_iter().fold(d, |d, known| d.help(format!("all but the first have a name: `{known} = ...`")))
             }
             E::NoReadout { loss, span } => Diagnostic::new(
                 Code::BadValue,
