@@ -187,11 +187,13 @@ impl<'a> Lowerer<'a> {
         !reserved
     }
 
-    /// Says that a name is that of how far cells are from each other, which weights and delays read.
-    pub(super) fn check_distance(&mut self, name: &Name) {
-        if name.text == "distance" {
+    /// Says that a name is one of these, which mean something where it stands, and gives back whether it is free.
+    pub(super) fn check_not(&mut self, taken: &[&str], name: &Name) -> bool {
+        let is_free = !taken.contains(&name.text.as_str());
+        if !is_free {
             self.error(NameError::Reserved { name, function: false });
         }
+        is_free
     }
 
     /// Says that a name is defined twice.

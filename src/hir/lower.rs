@@ -188,7 +188,7 @@ impl<'a> Lowerer<'a> {
             match item {
                 ast::Item::Use(_) => {}
                 ast::Item::Const(c) => {
-                    self.check_distance(&c.name);
+                    self.check_not(&["distance"], &c.name);
                     self.constant(at(ItemKind::Const(c)), &c.name);
                 }
                 ast::Item::Function(f) => self.check_function(f),

@@ -377,12 +377,6 @@ impl Morphology {
         self
     }
 
-    /// The symbol that a name means at an element, such as `v` or `Na.m`.
-    pub fn find_at(&self, cell: &Cell, name: &str, element: usize) -> Option<SymbolId> {
-        let here = |p: &&Part| p.elements.contains(&(element as u32));
-        self.find_everywhere(cell, name).or_else(|| self.parts.iter().filter(here).find_map(|p| p.find(cell, name)))
-    }
-
     /// The symbol that a name means in all compartments, such as `v`.
     pub fn find_everywhere(&self, cell: &Cell, name: &str) -> Option<SymbolId> {
         cell.find(name).filter(|id| self.homes[id.0 as usize] == Home::Tree)
@@ -535,6 +529,12 @@ pub struct Synapse {
     pub graded: Option<Graded>,
 }
 
+impl Synapse {
+    /// The unit of a weight: that of the synapse.
+    pub fn unit_of(&self, weight: &Expr) -> DisplayUnit {
+        self.unit.clone().unwrap_or_else(|| weight.ty.dim().display_unit())
+    }
+
     /// Where an event moves the voltage of the cell, if one does.
     pub fn moves_voltage(&self) -> Option<Span> {
         let jumps = self.jumps.iter().map(|(state, x)| (*state, x.span));
@@ -544,12 +544,6 @@ pub struct Synapse {
         });
         let is_voltage = |state: SymbolId| self.symbols[state.0 as usize].kind == SymbolKind::Voltage;
         jumps.chain(actions).find(|(state, _)| is_voltage(*state)).map(|(_, span)| span)
-    }
-
-impl Synapse {
-    /// The unit of a weight: that of the synapse.
-    pub fn unit_of(&self, weight: &Expr) -> DisplayUnit {
-        self.unit.clone().unwrap_or_else(|| weight.ty.dim().display_unit())
     }
 
     /// What there is of it on both sides.

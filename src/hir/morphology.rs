@@ -152,6 +152,7 @@ impl<'a> Lowerer<'a> {
         };
         tree.groups = regions.iter().map(|r| r.sections.clone()).collect();
         let mut scope = Scope::new(ScopeKind::Cell, item.file);
+        scope.has_regions = true;
         for member in &c.members {
             match member {
                 CellMember::Param(p) => self.add_param(&mut scope, p, ""),
@@ -190,7 +191,7 @@ impl<'a> Lowerer<'a> {
             whole &= self.cut_all(&mut body, c, &mut shape, &regions, [cm, ra]).is_some();
         }
         whole &= self.one_of_each(&body);
-        whole &= self.whole_cell_values(&body);
+        whole &= self.made_of_what_is_there(&body);
         cell.spike = self.spike_at(&mut body, c);
         whole &= cell.spike.is_some() || !c.members.iter().any(|m| matches!(m, CellMember::Spike(_)));
         if self.is_main(item.file) {
@@ -319,7 +320,7 @@ impl<'a> Lowerer<'a> {
                     }
                     Vacant(free) => {
                         free.insert(s.name.span);
-                        fine &= self.check_reserved(&s.name);
+                        fine &= self.check_reserved(&s.name) && self.check_not(&["all"], &s.name);
                         let draft = self.section(s);
                         fine &= draft.is_some();
                         drafts.extend(draft);
@@ -834,6 +835,7 @@ impl<'a> Lowerer<'a> {
             let CompartmentMember::Pool { name, unit, keys, equations: own, .. } = member else { continue };
             let prefix = format!("{}.", region.name);
             let home = Home::Part(body.parts.len());
+            fine &= self.check_not(&["cm", "ra", "area", "distance"], name);
             fine &= self.check_reserved(name) && self.add_pool(&mut body.scope, &prefix, name, unit.as_ref(), keys);
             equations.push((own.iter().collect(), prefix));
             body.homes.resize(body.scope.entries.len(), home);
@@ -874,24 +876,39 @@ impl<'a> Lowerer<'a> {
         fine
     }
 
-    /// Says which values of the whole cell differ from compartment to compartment.
-    fn whole_cell_values(&mut self, body: &Body<'a>) -> bool {
+    /// Says which values are made of what is not where they are: those of the whole cell of what differs from compartment to compartment, and those of a
+    /// region of what another has.
+    fn made_of_what_is_there(&mut self, body: &Body<'a>) -> bool {
         let mut fine = true;
-        for (entry, _) in body.scope.entries.iter().zip(&body.homes).filter(|(_, home)| **home == Home::Cell) {
-            let Some(value) = &entry.value else { continue };
+        for (entry, &home) in body.scope.entries.iter().zip(&body.homes) {
+            let of = |id: SymbolId| body.homes[id.0 as usize];
+            let is_there = |id: SymbolId| match (home, of(id)) {
+                (_, Home::Cell) | (Home::Tree | Home::Part(_), Home::Tree) => true,
+                (Home::Part(own), Home::Part(other)) => body.parts[own].together == body.parts[other].together,
+                (Home::Cell, Home::Tree | Home::Part(_)) | (Home::Tree, Home::Part(_)) => false,
+            };
             let mut read = None;
-            value.visit(&mut |e| {
-                if let ExprKind::Symbol(id) = e.kind
-                    && body.homes[id.0 as usize] != Home::Cell
-                {
-                    read = read.or(Some((id, e.span)));
-                }
-            });
-            if let Some((id, span)) = read {
-                let read = &body.scope.entry(id).name;
-                self.error(MorphologyError::NotOfTheCell { symbol: &entry.name, span, read });
-                fine = false;
+            for x in entry.value.iter().chain(&entry.rate) {
+                x.visit(&mut |e| {
+                    if let ExprKind::Symbol(id) = e.kind
+                        && !is_there(id)
+                    {
+                        read = read.or(Some((id, e.span)));
+                    }
+                });
             }
+            let Some((id, span)) = read else { continue };
+            let (symbol, other) = (&entry.name, body.scope.entry(id));
+            let read = &other.name;
+            self.error(match of(id) {
+                Home::Part(part) if home != Home::Cell => {
+                    let region = &body.parts[part].region;
+                    let is_param = home == Home::Tree || other.role == Role::Param;
+                    MorphologyError::OfARegion { symbol, span, read, region, is_param }
+                }
+                _ => MorphologyError::NotOfTheCell { symbol, span, read },
+            });
+            fine = false;
         }
         fine
     }
@@ -1041,8 +1058,18 @@ impl<'a> Lowerer<'a> {
             return None;
         };
         let element = self.element_of(morphology, located)?;
-        let fits = |id: &SymbolId| Wanted::Quantity.fits(cell.symbol(*id));
-        let symbol = morphology.find_at(cell, &place.rest, element).filter(fits);
+        let mut found = found_in(cell, morphology, &place.rest, &[element as u32]);
+        // What sits at the place itself is meant, not what all of a region has.
+        let here = morphology.tree.name(element);
+        if let Some(own) = found.iter().position(|(symbol, _)| region_of(morphology, *symbol) == here) {
+            found.drain(own + 1..);
+            found.drain(..own);
+        }
+        if found.len() > 1 {
+            self.several_regions(morphology, (self.text(located.span), &place.rest), &found, place.rest_span);
+            return None;
+        }
+        let symbol = found.first().map(|(symbol, _)| *symbol);
         let of_electrodes = || cell.find("<i_clamp>").filter(|_| place.rest == "i_clamp");
         let Some(symbol) = symbol.or_else(of_electrodes) else {
             if !definition.is_unknown(&place.rest) {
@@ -1069,20 +1096,7 @@ impl<'a> Lowerer<'a> {
     ) -> Option<(SymbolId, Arc<[u32]>)> {
         let cell = &definition.item;
         let meant = self.compartments_of(morphology, word, flat)?;
-        // Each symbol that the quantity is somewhere, with the compartments in which it is that.
-        let mut found: Vec<(SymbolId, Arc<[u32]>)> = Vec::new();
-        match morphology.find_everywhere(cell, quantity) {
-            Some(symbol) => found.push((symbol, meant.clone())),
-            None => {
-                for part in &morphology.parts {
-                    let there = |e: &u32| part.elements.binary_search(e).is_ok();
-                    let elements: Arc<[u32]> = meant.iter().copied().filter(there).collect();
-                    let symbol = part.find(cell, quantity).filter(|_| !elements.is_empty());
-                    found.extend(symbol.map(|symbol| (symbol, elements)));
-                }
-            }
-        }
-        found.retain(|(symbol, _)| Wanted::Quantity.fits(cell.symbol(*symbol)));
+        let found = found_in(cell, morphology, quantity, &meant);
         match &found[..] {
             [(symbol, elements)] => return Some((*symbol, elements.clone())),
             [] if definition.is_unknown(quantity) => {}
@@ -1099,22 +1113,54 @@ impl<'a> Lowerer<'a> {
                 let span = place.rest_span;
                 self.error(MorphologyError::NotThere { quantity, place: word, span, known: &known });
             }
-            several => {
-                let region = |id: SymbolId| match morphology.homes[id.0 as usize] {
-                    Home::Part(part) => morphology.parts[part].region.as_str(),
-                    Home::Cell | Home::Tree => "all",
-                };
-                let regions: Vec<&str> = several.iter().map(|(symbol, _)| region(*symbol)).collect();
-                let section = |elements: &[u32]| {
-                    let name = &morphology.tree.sections[morphology.tree.section[elements[0] as usize] as usize].name;
-                    name.split('[').next().unwrap_or(name)
-                };
-                let words: Vec<&str> = several.iter().map(|(_, elements)| section(elements)).collect();
-                let span = place.rest_span;
-                self.error(MorphologyError::SeveralRegions { quantity, word, regions: &regions, words: &words, span });
-            }
+            several => self.several_regions(morphology, (word, quantity), several, place.rest_span),
         }
         None
+    }
+
+    /// Says that a quantity is several ones where it is recorded.
+    fn several_regions(
+        &mut self,
+        morphology: &Morphology,
+        (word, quantity): (&str, &str),
+        several: &[(SymbolId, Arc<[u32]>)],
+        span: Span,
+    ) {
+        let regions: Vec<&str> = several.iter().map(|(symbol, _)| region_of(morphology, *symbol)).collect();
+        let section = |elements: &[u32]| {
+            let name = &morphology.tree.sections[morphology.tree.section[elements[0] as usize] as usize].name;
+            name.split('[').next().unwrap_or(name)
+        };
+        let words: Vec<&str> = several.iter().map(|(_, elements)| section(elements)).collect();
+        // Only synapses are in one compartment twice.
+        let both = several[0].1.iter().any(|e| several[1].1.binary_search(e).is_ok());
+        self.error(MorphologyError::SeveralRegions { quantity, word, regions: &regions, words: &words, both, span });
+    }
+}
+
+/// Each symbol that a quantity is somewhere in some compartments, with those in which it is that.
+fn found_in(cell: &Cell, morphology: &Morphology, quantity: &str, meant: &[u32]) -> Vec<(SymbolId, Arc<[u32]>)> {
+    let mut found = Vec::new();
+    match morphology.find_everywhere(cell, quantity) {
+        Some(symbol) => found.push((symbol, meant.into())),
+        None => {
+            for part in &morphology.parts {
+                let there = |e: &u32| part.elements.binary_search(e).is_ok();
+                let elements: Arc<[u32]> = meant.iter().copied().filter(there).collect();
+                let symbol = part.find(cell, quantity).filter(|_| !elements.is_empty());
+                found.extend(symbol.map(|symbol| (symbol, elements)));
+            }
+        }
+    }
+    found.retain(|(symbol, _)| Wanted::Quantity.fits(cell.symbol(*symbol)));
+    found
+}
+
+/// The region that a symbol is of; `all` where all compartments have it.
+fn region_of(morphology: &Morphology, symbol: SymbolId) -> &str {
+    match morphology.homes[symbol.0 as usize] {
+        Home::Part(part) => &morphology.parts[part].region,
+        Home::Cell | Home::Tree => "all",
     }
 }
 

@@ -368,7 +368,14 @@ fn short(full: &str, prefix: &str) -> String {
 /// A name inside a compartment or channel, used outside without its path.
 fn deeper(scope: &Scope<'_>, prefix: &str, name: &str) -> Option<String> {
     let suffix = format!(".{name}");
-    let paths: Vec<String> = visible(scope).filter(|full| full.ends_with(&suffix)).map(|n| short(n, prefix)).collect();
+    let found: Vec<&str> = visible(scope).filter(|full| full.ends_with(&suffix)).collect();
+    // What a region has is read in it alone.
+    let region = prefix.split_inclusive('.').next().filter(|_| scope.has_regions);
+    let is_read = |full: &str| !scope.has_regions || region.is_some_and(|region| full.starts_with(region));
+    let paths: Vec<String> = found.iter().filter(|full| is_read(full)).map(|n| short(n, prefix)).collect();
+    if let (Some(other), []) = (found.first(), &paths[..]) {
+        return Some(format!("`{other}` is read in its own region alone; what reads it stands there"));
+    }
     match &paths[..] {
         [] => None,
         [one] => Some(format!("write its path: `{one}`")),

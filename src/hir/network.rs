@@ -130,7 +130,7 @@ impl<'a> Lowerer<'a> {
         for member in &n.members {
             match member {
                 NetworkMember::Param(p) => {
-                    self.check_distance(&p.name);
+                    self.check_not(&["distance"], &p.name);
                     self.add_param(scope, p, "");
                 }
                 NetworkMember::Input { name, value, electrode, .. } => {

@@ -18,6 +18,8 @@ pub(super) struct FlatPath<'a> {
     pub selections: Vec<(usize, &'a ast::Selection)>,
     /// The place in the cell, if one is named.
     pub at: Option<&'a ast::Located>,
+    /// A second one.
+    pub again: Option<&'a ast::Located>,
     pub span: Span,
 }
 
@@ -64,7 +66,7 @@ impl Wanted {
 
 /// All ways through a path with groups.
 pub(super) fn flatten(path: &ast::Path) -> Vec<FlatPath<'_>> {
-    let mut out = vec![FlatPath { names: Vec::new(), selections: Vec::new(), at: None, span: path.span }];
+    let mut out = vec![FlatPath { names: Vec::new(), selections: Vec::new(), at: None, again: None, span: path.span }];
     for segment in &path.segments {
         match segment {
             Segment::Name(name, selection) => {
@@ -73,7 +75,10 @@ pub(super) fn flatten(path: &ast::Path) -> Vec<FlatPath<'_>> {
                     flat.names.push(name);
                 }
             }
-            Segment::Located(located) => out.iter_mut().for_each(|flat| flat.at = flat.at.or(Some(located))),
+            Segment::Located(located) => out.iter_mut().for_each(|flat| match flat.at {
+                None => flat.at = Some(located),
+                Some(_) => flat.again = flat.again.or(Some(located)),
+            }),
             Segment::Group(paths, _) => {
                 let tails: Vec<_> = paths.iter().flat_map(flatten).collect();
                 out = out
@@ -88,6 +93,7 @@ pub(super) fn flatten(path: &ast::Path) -> Vec<FlatPath<'_>> {
                                 .chain(tail.selections.iter().map(|(name, s)| (head.names.len() + name, *s)))
                                 .collect(),
                             at: head.at.or(tail.at),
+                            again: head.again.or(tail.again).or(head.at.and(tail.at)),
                             span: tail.names.first().map_or(path.span, |n| n.span.to(tail.span)),
                         })
                     })
@@ -120,6 +126,7 @@ impl<'a> Lowerer<'a> {
         populations: &[Population],
         flat: &FlatPath<'a>,
     ) -> Option<Place<'a>> {
+        self.one_place(flat)?;
         let (first, behind) = match (flat.names.split_first(), flat.at) {
             (Some((first, behind)), None) => (first, behind),
             (Some((first, behind)), Some(located)) if first.span.start < located.span.start => (first, behind),
@@ -167,6 +174,13 @@ impl<'a> Lowerer<'a> {
             _ => first.span,
         };
         Some(Place { population, cells, rest, rest_span, names: flat.names.clone() })
+    }
+
+    /// Says that a path names two places in a cell, if it does.
+    pub(super) fn one_place(&mut self, flat: &FlatPath<'a>) -> Option<()> {
+        let (Some(first), Some(again)) = (flat.at, flat.again) else { return Some(()) };
+        self.error(MorphologyError::PlacedTwice { again: again.span, first: first.span });
+        None
     }
 
     fn unknown_population(&mut self, populations: &[Population], name: &Name, behind: &[&Name]) {

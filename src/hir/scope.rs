@@ -152,6 +152,8 @@ pub(super) struct Scope<'a> {
     pub kind: ScopeKind,
     /// The file whose items its expressions can name.
     pub file: usize,
+    /// Is it of a cell with sections? What a region has is read in it alone then.
+    pub has_regions: bool,
     pub entries: Vec<Entry<'a>>,
     names: HashMap<String, usize>,
     /// Names that exist but are not values (compartments, instances), with what they are.
@@ -167,6 +169,7 @@ impl<'a> Scope<'a> {
         Scope {
             kind,
             file,
+            has_regions: false,
             entries: Vec::new(),
             names: HashMap::new(),
             not_values: HashMap::new(),

@@ -297,6 +297,8 @@ impl<'a> Lowerer<'a> {
                         if !flat.selections.is_empty() {
                             self.error(TrainError::PartOf { span: flat.span });
                         }
+                        // What is wrong is said, and the block is not used then.
+                        let _ = self.one_place(&flat);
                         let range = range.as_ref().map(|(low, high)| (written(low), written(high)));
                         learn.push(Learn { name: self.name_with_place(&flat), range, span: flat.span });
                     }

@@ -376,11 +376,11 @@ impl<'a> Lowerer<'a> {
 fn paths_in(e: &ast::Expr) -> Vec<FlatPath<'_>> {
     match &e.kind {
         ast::ExprKind::Path(path) => {
-            vec![FlatPath { names: path.iter().collect(), selections: Vec::new(), at: None, span: e.span }]
+            vec![FlatPath { names: path.iter().collect(), selections: Vec::new(), at: None, again: None, span: e.span }]
         }
         ast::ExprKind::At(before, place, behind) if !before.is_empty() => {
             let names = before.iter().chain(behind).collect();
-            vec![FlatPath { names, selections: Vec::new(), at: Some(place), span: e.span }]
+            vec![FlatPath { names, selections: Vec::new(), at: Some(place), again: None, span: e.span }]
         }
         ast::ExprKind::Call(_, args) => args.iter().flat_map(|arg| paths_in(&arg.value)).collect(),
         ast::ExprKind::Number { .. }

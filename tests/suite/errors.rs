@@ -16,6 +16,9 @@ const CORPUS: &str = "tests/errors";
 const SEVERAL: &[(&str, usize)] = &[
     ("fit", 15),
     ("cable_synapse_moves_voltage", 2),
+    ("cable_reads_another_region", 6),
+    ("cable_param_of_another_region", 3),
+    ("path_with_two_places", 2),
     ("derivative_of_another_language", 2),
     ("spike_not_a_number", 3),
     ("distance_defined", 2),

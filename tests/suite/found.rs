@@ -2230,6 +2230,33 @@ fn a_stopped_run_without_a_picture_is_stopped() {
     assert_eq!(done.status.code(), Some(130), "{said}");
 }
 
+
+/// A cell with two sections, and what a test does with it.
+fn two_sections(network: &str, run: &str) -> String {
+    format!(
+        "use std.synapses.{{ExpCond}}
+        channel Leak {{ param gbar = 0.1 mS/cm2; param erev = -65 mV }}
+        cell C {{
+            section soma {{ length = 20 um; diam = 20 um; compartments = 1 }}
+            section dend {{ from soma(1); length = 100 um; diam = 2 um; compartments = 3 }}
+            region all {{ ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak }}
+        }}
+        network main {{ population c: C[2]; {network} }}
+        run {{ duration = 1 ms; dt = 0.1 ms; method = cnexp; {run} }}"
+    )
+}
+
+/// A synapse that sits at a place is the one that is recorded there, whatever another line has put in all of a region.
+#[test]
+fn what_sits_at_a_place_is_recorded_there() {
+    let everywhere = "drive c.all via ExpCond(tau = 2 ms) from times(0.2 ms) { weight = 1 nS }";
+    let there = "drive c.dend(0.5) via ExpCond(tau = 4 ms) from times(0.2 ms) { weight = 4 nS }";
+    for lines in [[everywhere, there], [there, everywhere]] {
+        let record = "record c.soma(0.5).ExpCond.tau every 1 ms; record c.dend(0.5).ExpCond.tau every 1 ms";
+        assert_eq!(last_of(&two_sections(&lines.join("\n"), record), &[]), [2.0, 2.0, 4.0, 4.0], "{lines:?}");
+    }
+}
+
 /// A number of an optimizer, a surrogate or a schedule that stands first needs no name.
 #[test]
 fn the_first_number_of_a_train_key_needs_no_name() {

@@ -58,6 +58,11 @@ pub(in crate::hir) enum MorphologyError<'e> {
     PoolTwice { pool: &'e str, section: &'e str, again: Span, first: Span },
     /// A value of the whole cell differs from compartment to compartment.
     NotOfTheCell { symbol: &'e str, span: Span, read: &'e str },
+    /// A value of a region, or of all compartments, is made of what a channel or a pool of another region has: of which, and is a parameter of the cell what
+    /// both could read?
+    OfARegion { symbol: &'e str, span: Span, read: &'e str, region: &'e str, is_param: bool },
+    /// Two places are named in one path.
+    PlacedTwice { again: Span, first: Span },
     /// A place is named where none can be.
     NoPlaceHere { span: Span },
     /// A place is named in a cell without sections.
@@ -67,8 +72,15 @@ pub(in crate::hir) enum MorphologyError<'e> {
     /// There is nothing of this name at a place.
     NotThere { quantity: &'e str, place: &'e str, span: Span, known: &'e [&'e str] },
     /// What is recorded in each compartment of some sections is one thing in some of them and another in others: channels of these regions; the first
-    /// section of each.
-    SeveralRegions { quantity: &'e str, word: &'e str, regions: &'e [&'e str], words: &'e [&'e str], span: Span },
+    /// section of each, and whether some compartments have both.
+    SeveralRegions {
+        quantity: &'e str,
+        word: &'e str,
+        regions: &'e [&'e str],
+        words: &'e [&'e str],
+        both: bool,
+        span: Span,
+    },
     /// Something that cells with sections do not have yet.
     NotYet { what: &'static str, span: Span },
     /// Something stands behind a place that something is led to.
@@ -213,6 +225,18 @@ impl From<MorphologyError<'_>> for Diagnostic {
                 Diagnostic::new(Code::BadMorphology, span, message, "differs from place to place")
                     .help("say so where it is used: in the values of a region, and in what it inserts")
             }
+            E::OfARegion { symbol, span, read, region, is_param } => {
+                let message = format!("`{symbol}` cannot read `{read}`, which is of region `{region}`");
+                let label = "of a channel or a pool of that region";
+                Diagnostic::new(Code::BadMorphology, span, message, label).help(match is_param {
+                    true => "let both read a parameter of the cell: `param x = ...` outside of the regions",
+                    false => "have both in one region: its channels and pools read each other",
+                })
+            }
+            E::PlacedTwice { again, first } => {
+                Diagnostic::new(Code::BadTarget, again, "a path leads to one place in a cell", "a second place")
+                    .see(first, "the first")
+            }
             E::NoPlaceHere { span } => {
                 let message = "no place in a cell can be named here";
                 Diagnostic::new(Code::BadMorphology, span, message, "a place in a cell")
@@ -235,7 +259,7 @@ impl From<MorphologyError<'_>> for Diagnostic {
                     _ => format!("the middle of a section is `{section}(0.5)`"),
                 })
             }
-            E::SeveralRegions { quantity, word, regions, words, span } => {
+            E::SeveralRegions { quantity, word, regions, words, both, span } => {
                 let (first, rest) = (regions.first().copied().unwrap_or(""), regions.get(1..).unwrap_or(&[]));
                 let rest: Vec<String> = rest.iter().map(|region| format!("`{region}`")).collect();
                 let message = format!(
@@ -250,6 +274,10 @@ impl From<MorphologyError<'_>> for Diagnostic {
                 });
                 let d = Diagnostic::new(Code::BadTarget, span, message, "of which region?");
                 match &parts[..] {
+                    _ if both => {
+                        let name = quantity.split('.').next().unwrap_or(quantity);
+                        d.help(format!("give one of the synapses another name, and record that: `via {name} as other`"))
+                    }
                     [_, _, ..] => {
                         d.help(format!("record sections of one region at a time, such as `{}.{quantity}`", parts[0]))
                     }

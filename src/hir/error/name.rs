@@ -96,7 +96,11 @@ fn reserved_meaning(name: &str) -> &'static str {
         "pi" => "the number 3.14159...",
         "index" => "the number of a cell in its population",
         "dt" => "the time step of the run",
-        "distance" => "how far the two cells of a connection are from each other",
+        "distance" => "how far it is between the two cells of a connection, or from the root of a cell",
+        "cm" => "the capacitance of the membrane",
+        "ra" => "the resistivity inside",
+        "area" => "the membrane's area",
+        "all" => "all sections of a cell",
         "i_syn" => "the input current of a point neuron",
         _ => "a reserved name",
     }

@@ -2,7 +2,7 @@
 
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::hir::place::{Place, Wanted};
-use crate::hir::{Cell, Symbol, SymbolId, SymbolKind};
+use crate::hir::{Cell, Part, Symbol, SymbolId, SymbolKind};
 use crate::syntax::ast::Name;
 
 /// A path that does not begin with a population.
@@ -194,11 +194,31 @@ impl<'e> BadTarget<'e> {
         }
     }
 
-    /// How a quantity of a section is set, if the path names a section that is no region.
+    /// How a quantity of a section is set, if the path names a section that is no region, or not the one that has it.
     fn section(&self) -> Option<String> {
-        let tree = &self.cell.morphology.as_ref()?.tree;
+        let morphology = self.cell.morphology.as_ref()?;
+        let tree = &morphology.tree;
         let (population, (head, last)) = (&self.place.names[0].text, self.place.rest.split_once('.')?);
         let of_head = |name: &str| name == head || name.split('[').next() == Some(head);
+        let section = |element: u32| &tree.sections[tree.section[element as usize] as usize].name;
+        let has_it = |part: &&Part| {
+            let there = part.find(self.cell, last);
+            let fits = there.is_some_and(|id| self.wanted.fits(self.cell.symbol(id)));
+            fits && part.elements.iter().any(|element| of_head(section(*element)))
+        };
+        if let Some(Part { region, .. }) = morphology.parts.iter().find(has_it) {
+            let word = if self.wanted == Wanted::State { "init" } else { "param" };
+            let at_a_place = last.split_once('.').filter(|_| region.ends_with(')'));
+            return Some(match at_a_place {
+                Some((synapse, key)) if self.wanted == Wanted::Parameter => {
+                    format!(
+                        "the line that leads to `{region}` says it, behind the synapse: `via {synapse}({key} = ...)`"
+                    )
+                }
+                Some(_) => return None,
+                None => format!("it is of region `{region}`: `{word} {population}.{region}.{last} = ...`"),
+            });
+        }
         let is_region = self.cell.symbols.iter().any(|s| s.name.strip_prefix(head).is_some_and(|n| n.starts_with('.')));
         if is_region && self.wanted == Wanted::Parameter || !tree.sections.iter().any(|s| of_head(&s.name)) {
             return None;
