@@ -12,6 +12,7 @@ use crate::operators::Distribution;
 use crate::source::Span;
 use crate::syntax::ast::{self, BinaryOp, UnaryOp};
 use crate::units::Dim;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How often `truncated` draws. What is outside then is put on the limit that is nearer.
@@ -131,10 +132,23 @@ impl<'a> Lowerer<'a> {
         self.all_same(scope, "truncated", &[first.clone(), low.clone(), high.clone()])?;
         self.demand_arguments("truncated", &["draw", "low", "high"], &[first.clone(), low.clone(), high.clone()]);
         let ty = first.ty;
+        // It is drawn again with streams of its own, those of what stands for an argument of a function, too.
+        if !self.spend(first.size() * (REDRAWS - 1), span) {
+            return None;
+        }
+        let mut streams = BTreeSet::new();
+        first.visit(&mut |e| {
+            if let ExprKind::Draw(_, stream) = e.kind {
+                streams.insert(stream);
+            }
+        });
         let mut draws = vec![first];
         for _ in 1..REDRAWS {
-            // Each with streams of its own.
-            draws.push(self.number_argument(scope, prefix, "truncated", draw, env)?);
+            let fresh: BTreeMap<u64, u64> = streams.iter().map(|&stream| (stream, self.stream())).collect();
+            draws.push(draws[0].map_leaf_kinds(&|kind| match kind {
+                ExprKind::Draw(distribution, stream) => Some(ExprKind::Draw(*distribution, fresh[stream])),
+                _ => None,
+            }));
         }
         let inside = |x: &Expr| {
             let above = Expr::binary(BinaryOp::Ge, x.clone(), low.clone());

@@ -48,27 +48,27 @@ struct Led {
 }
 
 impl<'a> Lowerer<'a> {
-    /// `input step: pulse(delay = ...)` gives the parameters step.delay, step.duration and step.amplitude.
+    /// `input step: pulse(delay = ...)` gives the parameters step.delay, step.duration and step.amplitude. The answer is where something of the same name is,
+    /// if something is.
     pub(super) fn add_stimulus_params(
         &mut self,
         scope: &mut Scope<'a>,
         name: &'a Name,
         value: &'a ast::Expr,
         electrode: Option<&'a ast::Expr>,
-    ) {
+    ) -> Option<Span> {
         self.check_reserved(name);
+        let mut taken = None;
         if let Some(resistance) = electrode {
             let full = format!("{}.{RESISTANCE}", name.text);
             let entry = Entry::pending(full, resistance.span, Role::Param, resistance, "");
             let entry = entry.want(Dim::RESISTANCE, "the resistance of an electrode");
-            scope.add(Entry { written: false, ..entry }).ok();
+            taken = scope.add(Entry { written: false, ..entry }).err();
         }
-        let ast::ExprKind::Call(function, args) = &value.kind else { return };
-        let Some(info) = builtins::function(&function.text) else { return };
-        if !matches!(info.kind, FunctionKind::Stimulus(_)) {
-            return;
-        }
-        let mut position = 0;
+        let ast::ExprKind::Call(function, args) = &value.kind else { return taken };
+        let info = builtins::function(&function.text).filter(|info| matches!(info.kind, FunctionKind::Stimulus(_)));
+        let Some(info) = info else { return taken };
+        let (mut position, mut said) = (0, Vec::new());
         for arg in args {
             let param = match &arg.name {
                 Some(n) => info.params.iter().find(|p| **p == n.text),
@@ -77,14 +77,19 @@ impl<'a> Lowerer<'a> {
                     info.params.get(position - 1)
                 }
             };
-            let Some(param) = param.filter(|_| !self.differs_by_cell((0, false), &arg.value, &mut HashSet::new()))
-            else {
+            let Some(param) = param.filter(|_| !self.differs((0, false), &arg.value, &mut HashSet::new())) else {
                 continue;
             };
+            // That an argument is there twice is told where the call is read.
+            if said.contains(&param) {
+                continue;
+            }
+            said.push(param);
             let full = format!("{}.{param}", name.text);
             let entry = Entry::pending(full, arg.value.span, Role::Param, &arg.value, "");
-            scope.add(Entry { written: false, ..entry }).ok();
+            taken = taken.or(scope.add(Entry { written: false, ..entry }).err());
         }
+        taken
     }
 
     /// `input step: value -> cells.soma`.
@@ -272,33 +277,27 @@ impl<'a> Lowerer<'a> {
         found
     }
 
-    /// Does an argument differ from cell to cell? `seen` are the functions that have been looked into.
-    fn differs_by_cell(
-        &self,
-        (file, in_function): (usize, bool),
-        e: &ast::Expr,
-        seen: &mut HashSet<(usize, usize)>,
-    ) -> bool {
+    /// Does an argument differ from cell to cell, or in time? `seen` are the functions that have been looked into.
+    fn differs(&self, (file, in_function): (usize, bool), e: &ast::Expr, seen: &mut HashSet<(usize, usize)>) -> bool {
         let here = (file, in_function);
         match &e.kind {
             ast::ExprKind::Number { .. } | ast::ExprKind::Bool(_) | ast::ExprKind::Str(_) | ast::ExprKind::At(..) => {
                 false
             }
             // In a function it is a name like others.
-            ast::ExprKind::Path(path) => !in_function && matches!(&path[..], [n] if n.text == "index"),
-            ast::ExprKind::Unary(_, a) => self.differs_by_cell(here, a, seen),
-            ast::ExprKind::Binary(_, a, b) => [a, b].into_iter().any(|e| self.differs_by_cell(here, e, seen)),
-            ast::ExprKind::If(c, a, b) => [c, a, b].into_iter().any(|e| self.differs_by_cell(here, e, seen)),
+            ast::ExprKind::Path(path) => !in_function && matches!(&path[..], [n] if n.text == "index" || n.text == "t"),
+            ast::ExprKind::Unary(_, a) => self.differs(here, a, seen),
+            ast::ExprKind::Binary(_, a, b) => [a, b].into_iter().any(|e| self.differs(here, e, seen)),
+            ast::ExprKind::If(c, a, b) => [c, a, b].into_iter().any(|e| self.differs(here, e, seen)),
             ast::ExprKind::Call(name, args) => {
-                if args.iter().any(|a| self.differs_by_cell(here, &a.value, seen)) {
+                if args.iter().any(|a| self.differs(here, &a.value, seen)) {
                     return true;
                 }
                 let Some(item) = self.item(file, &name.text) else {
-                    return builtins::function(&name.text)
-                        .is_some_and(|f| matches!(f.kind, FunctionKind::Draw(_) | FunctionKind::File));
+                    return builtins::function(&name.text).is_some_and(|f| differs(f.kind));
                 };
                 let ItemKind::Function(function) = item.kind else { return false };
-                seen.insert((item.file, item.index)) && self.differs_by_cell((item.file, true), &function.body, seen)
+                seen.insert((item.file, item.index)) && self.differs((item.file, true), &function.body, seen)
             }
         }
     }
@@ -362,9 +361,31 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// The name of the random numbers of an input. What a line of the network sets by the same name has numbers of its own.
+/// Does what a function gives differ from cell to cell, or in time, whatever its arguments are?
+fn differs(function: FunctionKind) -> bool {
+    match function {
+        FunctionKind::Draw(_)
+        | FunctionKind::File
+        | FunctionKind::Series
+        | FunctionKind::Stimulus(_)
+        | FunctionKind::Noise
+        | FunctionKind::WhiteNoise
+        | FunctionKind::OrnsteinUhlenbeck
+        | FunctionKind::Xi
+        | FunctionKind::Chance => true,
+        FunctionKind::Pure(_)
+        | FunctionKind::Same(_)
+        | FunctionKind::Root
+        | FunctionKind::Variadic(_)
+        | FunctionKind::Clamp
+        | FunctionKind::Step
+        | FunctionKind::Rate(_) => false,
+    }
+}
+
+/// The name of the random numbers of an input. What a line of the network sets by the same name has numbers of its own, and so have the places of cells.
 fn stream(population: &Population, cell: &Cell, input: &str) -> String {
-    let own = if cell.find(input).is_some() { "'input" } else { "" };
+    let own = if cell.find(input).is_some() || ["x", "y", "z"].contains(&input) { "'input" } else { "" };
     format!("{}.{input}{own}", population.name)
 }
 

@@ -94,6 +94,7 @@ impl<'a> Lowerer<'a> {
         }
         self.resolve_all(&mut own);
         let mut known: HashMap<SymbolId, SymbolId> = HashMap::new();
+        let mut taken = None;
         let mut defaults = Vec::new();
         for p in &model.params {
             let here = own.get(&p.name.text)?;
@@ -108,11 +109,21 @@ impl<'a> Lowerer<'a> {
             };
             let follows = entry.source.is_none();
             let entry = Entry { unit: default.unit, written: false, used: true, ..entry };
-            let Ok(there) = scope.add(entry.docs(&p.docs)) else { continue };
+            let there = match scope.add(entry.docs(&p.docs)) {
+                Ok(there) => there,
+                Err(first) => {
+                    // What a model has twice has been said.
+                    taken = taken.or((!known.contains_key(&here)).then_some(first));
+                    continue;
+                }
+            };
             known.insert(here, there);
             if follows {
                 defaults.push(there);
             }
+        }
+        if let Some(first) = taken {
+            self.duplicate(alias.as_ref().unwrap_or(via), first);
         }
         // Defaults that name each other name those of this junction, which arguments may stand for.
         for id in defaults {

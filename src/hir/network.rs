@@ -32,7 +32,7 @@ pub(super) struct NetworkDraft<'a> {
     pub(super) connections: Vec<Connection>,
     pub projections: Vec<Projection>,
     pub drives: Vec<Drive>,
-    pub instances: Vec<Instance>,
+    pub instances: Vec<Instance<'a>>,
     pub probes: Vec<Probe>,
     demands: Vec<Demand<Expr>>,
     /// Is all of it there?
@@ -127,6 +127,7 @@ impl<'a> Lowerer<'a> {
     fn network_params(&mut self, scope: &mut Scope<'a>, n: &'a ast::Network) -> Vec<Option<Joined<'a>>> {
         let mut junctions = Vec::new();
         let mut joined = Vec::new();
+        let mut inputs: Vec<&str> = Vec::new();
         for member in &n.members {
             match member {
                 NetworkMember::Param(p) => {
@@ -134,7 +135,12 @@ impl<'a> Lowerer<'a> {
                     self.add_param(scope, p, "");
                 }
                 NetworkMember::Input { name, value, electrode, .. } => {
-                    self.add_stimulus_params(scope, name, value, electrode.as_ref());
+                    let taken = self.add_stimulus_params(scope, name, value, electrode.as_ref());
+                    // A second input of one name is told where inputs lead to something.
+                    if let Some(first) = taken.filter(|_| !inputs.contains(&name.text.as_str())) {
+                        self.duplicate(name, first);
+                    }
+                    inputs.push(&name.text);
                 }
                 NetworkMember::Connect { directed: false, via, span, .. } => {
                     junctions.push(self.junction_params(scope, via, *span, &mut joined));
@@ -382,6 +388,9 @@ impl<'a> Lowerer<'a> {
                 self.error(NetworkError::SetTwice { target: &name, again: span, first: first.span });
                 return;
             }
+            if let Some(first) = draft.settings.iter().find(|s| is_lost(s, &setting)) {
+                self.error(NetworkError::SetByAll { target: &name, lost: first.span, all: span });
+            }
             draft.settings.push(setting);
         }
     }
@@ -427,10 +436,19 @@ impl<'a> Lowerer<'a> {
     }
 }
 
-/// Do two settings give the same quantity to all cells of a population?
+/// Do two settings give the same quantity to cells of a population?
+fn is_same(a: &Setting, b: &Setting) -> bool {
+    a.population == b.population && a.symbol == b.symbol && a.init == b.init
+}
+
+/// The same to all of them?
 fn is_same_whole(a: &Setting, b: &Setting) -> bool {
-    let same = a.population == b.population && a.symbol == b.symbol && a.init == b.init;
-    same && a.cells.is_none() && b.cells.is_none()
+    is_same(a, b) && a.cells.is_none() && b.cells.is_none()
+}
+
+/// Does a later setting give another value to all cells of which the first one gives it to some?
+fn is_lost(first: &Setting, later: &Setting) -> bool {
+    is_same(first, later) && first.cells.is_some() && later.cells.is_none()
 }
 
 /// What the size of a population depends on that is known only while the model runs: sizes are needed before.

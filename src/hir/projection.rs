@@ -27,11 +27,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// A receptor of a population, with what tells whether another line means the same.
-pub(super) struct Instance {
+pub(super) struct Instance<'a> {
     population: usize,
     /// Its place in the cell, such as `dend.Ampa`.
     path: String,
     model: String,
+    /// What the line says that made it.
+    args: &'a [(ast::Name, ast::Expr)],
     /// The values of its parameters.
     values: Vec<Expr>,
     /// What it is.
@@ -176,7 +178,7 @@ impl<'a> Lowerer<'a> {
                     self.error(SynapseError::Selection { span: flat.span });
                     return None;
                 }
-                let receptor = self.receptor(draft, (&place, &flat), via, &synapse)?;
+                let receptor = self.receptor(draft, (&place, &flat), (via, &via.args), &synapse)?;
                 let name = draft.line_name([from, place.population], receptor);
                 let joins = Joins { rule: &rule, ends: [from, place.population] };
                 let weight = self.weight(draft, &name, (synapse.item.weight, via), keys, Some(joins), span);
@@ -257,8 +259,10 @@ impl<'a> Lowerer<'a> {
                         return None;
                     }
                 }
+                let via = (via, draft.said_of_both([&before, &behind], via));
                 let receptor = self.receptor(draft, (&behind, &target), via, synapse)?;
                 let sent = Some(self.sender(draft, (&before, &source), via, synapse)?);
+                let (via, _) = via;
                 let (from, to) = (before.population, behind.population);
                 let name = draft.line_name([from, to], receptor);
                 let joins = Joins { rule, ends: [from, to] };
@@ -423,7 +427,10 @@ impl<'a> Lowerer<'a> {
                     self.error(SynapseError::GradedDrive { synapse: &via.model, span });
                     return None;
                 }
-                Some(synapse) => (self.receptor(draft, (&place, &flat), via, synapse)?, synapse.item.weight),
+                Some(synapse) => {
+                    let receptor = self.receptor(draft, (&place, &flat), (via, &via.args), synapse)?;
+                    (receptor, synapse.item.weight)
+                }
                 None => {
                     let (receptor, amount) = self.modulated(draft, &place, &flat, via)?;
                     (receptor, Some(amount))
@@ -595,7 +602,7 @@ impl<'a> Lowerer<'a> {
         &mut self,
         draft: &mut NetworkDraft<'a>,
         (place, flat): (&Place<'a>, &FlatPath<'a>),
-        via: &'a Through,
+        (via, args): (&'a Through, &'a [(ast::Name, ast::Expr)]),
         synapse: &Rc<Definition<Synapse>>,
     ) -> Option<usize> {
         let definition = self.lowered_cell(draft.populations[place.population].cell);
@@ -609,7 +616,7 @@ impl<'a> Lowerer<'a> {
             None => self.seat(&definition, (place, flat), &synapse.item)?,
         };
         self.check_arguments(via, &synapse.item)?;
-        let values = self.values(draft, via, &synapse.item.symbols)?;
+        let values = self.values(draft, args, &synapse.item.symbols)?;
         let wanted = via.alias.as_ref().unwrap_or(&via.model);
         let under = seat.compartment.as_ref().map_or(String::new(), |name| format!("{name}."));
         let path = format!("{under}{}", wanted.text);
@@ -636,7 +643,7 @@ impl<'a> Lowerer<'a> {
         population.receptors.push(receptor);
         let (receptor, model) = (population.receptors.len() - 1, synapse.item.name.clone());
         let (has, span) = (Has::Receptor(receptor), synapse.item.span);
-        draft.instances.push(Instance { population: place.population, path, model, values, has, span });
+        draft.instances.push(Instance { population: place.population, path, model, args, values, has, span });
         Some(receptor)
     }
 
@@ -645,7 +652,7 @@ impl<'a> Lowerer<'a> {
         &mut self,
         draft: &mut NetworkDraft<'a>,
         (place, flat): (&Place<'a>, &FlatPath<'a>),
-        via: &'a Through,
+        (via, args): (&'a Through, &'a [(ast::Name, ast::Expr)]),
         synapse: &Rc<Definition<Synapse>>,
     ) -> Option<Expr> {
         let graded = synapse.item.graded.as_ref()?;
@@ -661,7 +668,7 @@ impl<'a> Lowerer<'a> {
             self.error(SynapseError::NoVoltage { cell, read, span, sends: true });
             return None;
         };
-        let values = self.values(draft, via, &graded.symbols)?;
+        let values = self.values(draft, args, &graded.symbols)?;
         let wanted = via.alias.as_ref().unwrap_or(&via.model);
         let under = seat.compartment.as_ref().map_or(String::new(), |name| format!("{name}."));
         let path = format!("{under}{}", wanted.text);
@@ -678,7 +685,7 @@ impl<'a> Lowerer<'a> {
         let changed = Definition { item: cell, sound: definition.sound, unknown: definition.unknown.clone() };
         self.put_on(draft, place.population, changed);
         let (model, has, span) = (synapse.item.name.clone(), Has::Sender(sent.clone()), synapse.item.span);
-        draft.instances.push(Instance { population: place.population, path, model, values, has, span });
+        draft.instances.push(Instance { population: place.population, path, model, args, values, has, span });
         Some(sent)
     }
 
@@ -702,14 +709,15 @@ impl<'a> Lowerer<'a> {
         via: &'a Through,
         values: &[Expr],
     ) -> Option<Found> {
-        let same = |known: &&Instance| {
+        let same = |known: &&Instance<'_>| {
             let defaults = via.args.is_empty() && via.alias.is_some();
             let equal =
                 |(a, b): (&Expr, &Expr)| constant_of(a) == constant_of(b) && (constant_of(a).is_some() || a == b);
             known.model == via.model.text && (defaults || known.values.iter().zip(values).all(equal))
         };
-        let here = |known: &&Instance| known.population == population && matches!(known.has, Has::Sender(_)) == sends;
-        let of_name = |known: &&Instance| {
+        let here =
+            |known: &&Instance<'_>| known.population == population && matches!(known.has, Has::Sender(_)) == sends;
+        let of_name = |known: &&Instance<'_>| {
             let number = known.path.strip_prefix(path.as_str()).map(|rest| rest.trim_start_matches('_'));
             number.is_some_and(|n| n.is_empty() || via.alias.is_none() && n.bytes().all(|b| b.is_ascii_digit()))
         };
@@ -825,6 +833,10 @@ impl<'a> Lowerer<'a> {
             self.error(MorphologyError::NoCurrent { span: flat.span });
             return None;
         }
+        if let Some(moved) = synapse.moves_voltage() {
+            self.error(MorphologyError::MovesVoltage { moved, span: flat.span });
+            return None;
+        }
         let (v, elements) = (Some(morphology.v), Some(elements));
         Some(Seat { compartment: Some(name), v, port: None, area: None, elements })
     }
@@ -833,10 +845,6 @@ impl<'a> Lowerer<'a> {
     fn check_arguments(&mut self, via: &'a Through, synapse: &Synapse) -> Option<()> {
         let mut params: Vec<&Symbol> = Vec::new();
         for symbol in synapse.all_symbols().filter(|s| matches!(s.kind, SymbolKind::Param(_))) {
-        if let Some(moved) = synapse.moves_voltage() {
-            self.error(MorphologyError::MovesVoltage { moved, span: flat.span });
-            return None;
-        }
             if params.iter().all(|known| known.name != symbol.name) {
                 params.push(symbol);
             }
@@ -857,11 +865,16 @@ impl<'a> Lowerer<'a> {
     }
 
     /// The values of some parameters of a synapse: those of a line, or the model's own.
-    fn values(&mut self, draft: &mut NetworkDraft<'a>, via: &'a Through, symbols: &[Symbol]) -> Option<Vec<Expr>> {
+    fn values(
+        &mut self,
+        draft: &mut NetworkDraft<'a>,
+        args: &'a [(ast::Name, ast::Expr)],
+        symbols: &[Symbol],
+    ) -> Option<Vec<Expr>> {
         let mut values = Vec::new();
         for symbol in symbols {
             let SymbolKind::Param(default) = &symbol.kind else { continue };
-            let value = match via.args.iter().find(|a| a.0.text == symbol.name) {
+            let value = match args.iter().find(|a| a.0.text == symbol.name) {
                 Some((_, value)) => self.expr_of(&mut draft.scope, "", value, symbol.ty.dim(), "this parameter"),
                 None => Some(default.clone()),
             };
@@ -1090,7 +1103,22 @@ fn reads_distance(x: &Expr) -> Option<Span> {
     read
 }
 
-impl NetworkDraft<'_> {
+impl<'a> NetworkDraft<'a> {
+    /// What is said of both sides of a graded synapse, the one that sends and the one that receives: by the line, or, if that only names it, by the line
+    /// that made one of them.
+    fn said_of_both(&self, ends: [&Place<'a>; 2], via: &'a Through) -> &'a [(ast::Name, ast::Expr)] {
+        let Some(alias) = via.alias.as_ref().filter(|_| via.args.is_empty()) else { return &via.args };
+        let is_known = |known: &&Instance<'a>| {
+            let end = ends[usize::from(matches!(known.has, Has::Receptor(_)))];
+            let (under, name) = known.path.rsplit_once('.').unwrap_or(("", &known.path));
+            known.population == end.population
+                && known.model == via.model.text
+                && name == alias.text
+                && (end.rest.is_empty() || end.rest == under)
+        };
+        self.instances.iter().find(is_known).map_or(&via.args, |known| known.args)
+    }
+
     /// What a line between two populations through a receptor of the second is called. A number behind it makes no name of another receptor.
     fn line_name(&self, ends: [usize; 2], receptor: usize) -> String {
         let [from, to] = ends.map(|end| &self.populations[end]);

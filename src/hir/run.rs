@@ -38,6 +38,9 @@ const ATOL: NumberKey = NumberKey { key: "atol", dim: Dim::ONE, example: None };
 const MAX_STEP: NumberKey = NumberKey { key: "max_step", dim: Dim::TIME, example: None };
 const SEED: NumberKey = NumberKey { key: "seed", dim: Dim::ONE, example: None };
 
+/// The largest seed that a file says: of numbers far above it not all are whole ones of their own.
+pub(super) const LARGEST_SEED: f64 = 9e15;
+
 /// What a run records, in the making.
 struct Recorder<'a, 'n> {
     scope: Scope<'a>,
@@ -199,7 +202,7 @@ impl<'a> Lowerer<'a> {
     /// The seed, 0 if it is absent.
     fn seed(&mut self, keys: &Keys<'a>, value: Option<Option<f64>>) -> Option<u64> {
         let Some(value) = value? else { return Some(0) };
-        if value < 0.0 || value.fract() != 0.0 || value > 9e15 {
+        if value < 0.0 || value.fract() != 0.0 || value > LARGEST_SEED {
             self.error(RunError::Seed { value, span: keys["seed"].value.span });
             return None;
         }

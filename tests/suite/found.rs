@@ -2257,6 +2257,78 @@ fn what_sits_at_a_place_is_recorded_there() {
     }
 }
 
+/// The two sides of a graded synapse have what the line says that named it first.
+#[test]
+fn both_sides_of_a_graded_synapse_have_its_arguments() {
+    let model = "use std.synapses.Graded
+        channel Leak { param gbar = 0.1 mS/cm2; param erev = -40 mV }
+        cell N { compartment soma { area = 1000 um2; cm = 1 uF/cm2; v_init = -50 mV; insert Leak } }
+        network main {
+            population a: N; population b: N; population c: N
+            connect a -> b via Graded as ACh(erev = -80 mV, k_minus = 0.01 /ms) { rule = all_to_all; weight = 30 nS }
+            connect a -> c via Graded as ACh { rule = all_to_all; weight = 30 nS }
+            connect c -> b via Graded as ACh { rule = all_to_all; weight = 30 nS }
+        }
+        run { duration = 1 ms; dt = 0.1 ms; record {b, c}.soma.ACh.erev; record {a, c}.soma.ACh.pre.k_minus }";
+    assert_eq!(last_of(model, &[]), [-80.0, -80.0, 0.01, 0.01]);
+}
+
+/// What is an argument of a function is drawn again, too, where it is outside of limits.
+#[test]
+fn truncated_draws_again_in_a_function() {
+    let model = "function tr(x) = truncated(x, -0.5, 0.5)
+        cell P { param r = 1; state x = 0; x' = (r - x) / 1 ms }
+        network main { population a: P[20]; param a.r ~ tr(normal(0, 1)) }
+        run { duration = 1 ms; dt = 0.5 ms; method = euler; record a.r every 1 ms }";
+    let drawn = last_of(model, &[]);
+    assert!(drawn.len() == 20 && drawn.iter().all(|x| x.abs() < 0.5), "{drawn:?}");
+}
+
+/// Inputs whose names are those of axes have random numbers of their own.
+#[test]
+fn inputs_and_places_are_drawn_apart() {
+    let model = "cell C { state v: mV = 0 mV; v' = -v / 10 ms - i_syn / 100 pF }
+        network main { population c: C[3] { x ~ normal(0 um, 1 um) }; input x: 1 nA * normal(0, 1) -> c }
+        run { duration = 1 ms; dt = 0.1 ms; record c.v }";
+    let checked = crate::training::checked(model);
+    let network = checked.model.and_then(|model| model.network).expect("it is sound");
+    let streams = |x: &neuroc::hir::Expr| {
+        let mut found = Vec::new();
+        x.visit(&mut |e| {
+            if let neuroc::hir::ExprKind::Draw(_, stream) = e.kind {
+                found.push(stream);
+            }
+        });
+        found
+    };
+    let place = network.populations[0].offset[0].as_ref().map(streams);
+    let input = streams(&network.inputs[0].value);
+    assert!(input.len() == 1 && place.as_ref().is_some_and(|place| *place != input), "{place:?} {input:?}");
+}
+
+/// An argument of a stimulus may change in time, as the stimulus may that is part of an expression.
+#[test]
+fn arguments_of_stimuli_change_in_time() {
+    let model = |stimulus: &str| {
+        format!(
+            "cell C {{ state v: mV = 0 mV; v' = -v / 10 ms - i_syn / 100 pF }}
+            network main {{ param amp = 1 nA; population c: C[2]; input s: {stimulus} -> c }}
+            run {{ duration = 2 ms; dt = 0.1 ms; record c.v every 2 ms }}"
+        )
+    };
+    for amplitude in [
+        "amp * sin(t / 1 ms)",
+        "amp * sine(0 ms, 5 ms, 1, 3 ms)",
+        "noise(mean = 0 nA, sd = 1 nA, every = 0.5 ms)",
+        "white_noise(mean = 0 nA, sd = 1 nA, per = 1 ms)",
+        "ornstein_uhlenbeck(mean = 0 nA, sigma = 1 nA, tau = 2 ms)",
+    ] {
+        let pulse = format!("pulse(delay = 0 ms, duration = 1 ms, amplitude = {amplitude})");
+        let [alone, within] = [pulse.clone(), format!("1 * {pulse}")].map(|stimulus| last_of(&model(&stimulus), &[]));
+        assert!(alone == within && alone[0] != 0.0, "{amplitude}: {alone:?} {within:?}");
+    }
+}
+
 /// A number of an optimizer, a surrogate or a schedule that stands first needs no name.
 #[test]
 fn the_first_number_of_a_train_key_needs_no_name() {

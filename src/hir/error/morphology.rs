@@ -89,6 +89,8 @@ pub(in crate::hir) enum MorphologyError<'e> {
     NoElectrode { clamp: &'e str, span: Span },
     /// A synapse without a current sits on a cell with sections.
     NoCurrent { span: Span },
+    /// A synapse on a cell with sections has events that move the voltage: where.
+    MovesVoltage { moved: Span, span: Span },
     /// A spike rule does not look at the voltage of a place.
     SpikePlace { span: Span, section: &'e str, level: &'e str },
 }
@@ -101,8 +103,6 @@ impl From<MorphologyError<'_>> for Diagnostic {
                 let message = format!("`{place}` is a place in cells, and no population is named");
                 let d = Diagnostic::new(Code::BadTarget, span, message, "of which cells?");
                 population.into_iter().fold(d, |d, population| d.help(format!("write `{population}.{place}`")))
-    /// A synapse on a cell with sections has events that move the voltage: where.
-    MovesVoltage { moved: Span, span: Span },
             }
             E::PlaceAsLength { span } => {
                 let message = "a place along a section is a number from 0, its start, to 1, its end";
@@ -309,6 +309,12 @@ impl From<MorphologyError<'_>> for Diagnostic {
                 Diagnostic::new(Code::BadTarget, span, message, "the synapse has none")
                     .help("events that add to a potential have no compartment to charge; give the synapse a `current`")
             }
+            E::MovesVoltage { moved, span } => {
+                let message = "this synapse moves `v`, and only cells without sections have a `v` that events can move";
+                Diagnostic::new(Code::BadTarget, span, message, "in a cell with sections")
+                    .see(moved, "moved here")
+                    .help("leave it to the `current` of the synapse to change the voltage")
+            }
             E::SpikePlace { span, section, level } => {
                 let message = "a cell with sections spikes when the voltage of a place crosses a level";
                 Diagnostic::new(Code::BadSpike, span, message, "not the voltage of a place")
@@ -337,12 +343,6 @@ fn swc(error: &SwcError, line: Option<Span>, other: Option<Span>, file: &str, sp
                 "id" | "type" => "a whole number from 0",
                 "parent" => "the id of a point, or -1",
                 _ => "a number of um, at most 1e9",
-            E::MovesVoltage { moved, span } => {
-                let message = "this synapse moves `v`, and only cells without sections have a `v` that events can move";
-                Diagnostic::new(Code::BadTarget, span, message, "in a cell with sections")
-                    .see(moved, "moved here")
-                    .help("leave it to the `current` of the synapse to change the voltage")
-            }
             };
             say(format!("`{text}` is no {column}"), &format!("the {column} is {what}"))
         }

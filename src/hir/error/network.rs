@@ -36,6 +36,8 @@ pub(in crate::hir) enum NetworkError<'e> {
     CurrentNotRead { input: &'e Name, cell: &'e str, span: Span },
     /// Cells are chosen behind two names of a path.
     ChosenTwice { again: Span, first: Span },
+    /// A line gives a value to all cells, some of which a line before has given another.
+    SetByAll { target: &'e str, lost: Span, all: Span },
     /// Two clamps hold one state.
     ClampedTwice { target: &'e str, again: Span, first: Span },
     /// A current is injected where only its density is of use.
@@ -103,6 +105,12 @@ impl From<NetworkError<'_>> for Diagnostic {
             E::ChosenTwice { again, first } => {
                 Diagnostic::new(Code::BadTarget, again, "the cells of a path are chosen once", "chosen again")
                     .see(first, "first chosen here")
+            }
+            E::SetByAll { target, lost, all } => {
+                let message = format!("`{target}` has another value: a later line gives one to all cells");
+                Diagnostic::new(Code::NoEffect, lost, message, "this does nothing")
+                    .see(all, "all cells have this")
+                    .help("write the line for all cells first")
             }
             E::ClampedTwice { target, again, first } => {
                 Diagnostic::new(Code::DuplicateKey, again, format!("`{target}` is clamped twice"), "clamped again")

@@ -2,6 +2,7 @@
 
 use super::instead;
 use crate::diag::{Code, Diagnostic, nearest};
+use crate::hir::run::LARGEST_SEED;
 use crate::hir::{Arrivals, Cell, Coincident, Method};
 use crate::source::Span;
 
@@ -114,8 +115,13 @@ impl From<RunError<'_>> for Diagnostic {
                     .help("was another unit meant, such as `us`?")
             }
             E::Seed { value, span } => {
-                let label = "a whole number from 0 on is needed";
-                Diagnostic::new(Code::BadValue, span, format!("the seed cannot be {value}"), label)
+                let message = format!("the seed cannot be {value}");
+                if value > LARGEST_SEED {
+                    let label = format!("the largest that a file says is {LARGEST_SEED}");
+                    let d = Diagnostic::new(Code::BadValue, span, message, label);
+                    return d.help("leave it out, and give it on the command line: `--seed`");
+                }
+                Diagnostic::new(Code::BadValue, span, message, "a whole number from 0 on is needed")
             }
             E::NotFinite { what, span } => {
                 let message = format!("{what} is not a finite number");
