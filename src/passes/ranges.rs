@@ -53,6 +53,11 @@ impl Range {
         self.positive() || self.negated().positive()
     }
 
+    /// Is no value one that [`math::nonzero`] changes?
+    pub fn is_far_from_zero(self) -> bool {
+        self.lo >= math::NEARLY_ZERO || self.hi <= -math::NEARLY_ZERO
+    }
+
     /// The greatest absolute value.
     pub fn magnitude(self) -> f64 {
         self.lo.abs().max(self.hi.abs())

@@ -8,7 +8,7 @@
 //! gets a second rounding (1 ulp in all); a divisor below 1e-308 is left alone when it is a number, and overflows when
 //! it is a parameter. `x / (c / y)` as `x * y / c` loses a rounding. `c1 * (c2 * x)` loses one rounding and gains
 //! another, as does `c1 * c2 * (x * y)` for `(c1 * x) * (c2 * y)`, where `x * y` may overflow or underflow earlier. What
-//! [`super::ranges`] proves positive or negative needs no `nonzero`.
+//! [`super::ranges`] proves to be far enough from 0, in f32 too, needs no `nonzero`.
 
 use super::rewrite::{Rewriter, rewrite};
 use super::{Options, fields};
@@ -83,7 +83,7 @@ fn unary(rw: &mut Rewriter<'_>, op: UnaryOp, a: ValueId) -> Option<ValueId> {
             None => rw.as_unary(UnaryOp::Abs, a).map(|_| a),
         },
         UnaryOp::Not => rw.as_unary(UnaryOp::Not, a),
-        UnaryOp::Nonzero if rw.range(a).excludes_zero() => Some(a),
+        UnaryOp::Nonzero if rw.range(a).is_far_from_zero() => Some(a),
         // Whatever its sign, a number next to 0 stands for 0.
         UnaryOp::Nonzero => rw.as_unary(UnaryOp::Neg, a).map(|x| {
             let nonzero = rw.unary(UnaryOp::Nonzero, x);

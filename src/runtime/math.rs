@@ -508,13 +508,14 @@ pub fn tanh<V: Lanes>(x: V) -> V {
     V::select(x.lt(number(0.0)), -size, size)
 }
 
-/// What [`nonzero`] gives for zeros: its square is still a normal `f32`, and `x / (e^x - 1)` rounds to 1 there.
+/// What [`nonzero`] gives for 0 and what is nearer to it than this: its square is still a normal `f32`, and `x / (e^x - 1)` rounds to 1 there
+/// and below, where quotients of subnormal numbers would have lost their digits.
 pub const NEARLY_ZERO: f64 = 1.0 / (1u64 << 60) as f64;
 
-/// The number itself, but [`NEARLY_ZERO`] for zeros: what may be divided by.
+/// The number itself, but [`NEARLY_ZERO`] for what is nearer to 0: what may be divided by.
 #[inline(always)]
 pub fn nonzero<V: Lanes>(x: V) -> V {
-    V::select(x.eq(number(0.0)), number(NEARLY_ZERO), x)
+    V::select(x.abs().lt(number(NEARLY_ZERO)), number(NEARLY_ZERO), x)
 }
 
 /// The number itself, but 0 for infinities and NaN.
@@ -528,5 +529,5 @@ pub fn finite<V: Lanes>(x: V) -> V {
 pub fn linoid<V: Lanes>(x: V) -> V {
     // The bound keeps infinity out of the numerator; past it the denominator is infinite.
     let quotient = V::splat(V::Scalar::EXP2M1_HIGH).min(x) / expm1(x);
-    V::select(x.eq(number(0.0)), number(1.0), quotient)
+    V::select(x.abs().lt(number(NEARLY_ZERO)), number(1.0), quotient)
 }

@@ -345,14 +345,14 @@ fn of(expr: &Expr, precision: Precision) -> Work {
             | UnaryOp::Narrow
             | UnaryOp::Widen
             | UnaryOp::Not => plain(1),
-            // A comparison and a selection.
-            UnaryOp::Nonzero | UnaryOp::Finite => plain(2),
+            // A magnitude, a comparison and a selection.
+            UnaryOp::Nonzero | UnaryOp::Finite => plain(3),
             UnaryOp::Sqrt => division,
             UnaryOp::Exp | UnaryOp::Exp2 | UnaryOp::Expm1 | UnaryOp::Exp2m1 | UnaryOp::Exp2rel => {
                 exponential(inside(op, precision))
             }
-            // A bound, a comparison, a selection and a quotient around `expm1`.
-            UnaryOp::Linoid => plain(3) + division + exponential(inside(UnaryOp::Expm1, precision)),
+            // A bound, a magnitude, a comparison, a selection and a quotient around `expm1`.
+            UnaryOp::Linoid => plain(4) + division + exponential(inside(UnaryOp::Expm1, precision)),
             UnaryOp::Ln
             | UnaryOp::Log2
             | UnaryOp::Log10

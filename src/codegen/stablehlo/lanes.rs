@@ -882,15 +882,18 @@ impl<'a> Lanes<'a> {
         let near = self.b.binary(Binary::Add, near, one);
         let power = self.b.unary(Unary::Exponential, x);
         let below = self.b.binary(Binary::Subtract, power, one);
-        let far = self.b.binary(Binary::Divide, x, below);
+        // The bound keeps infinity out of the numerator; past it the denominator is infinite.
+        let most = self.like(x, 1024.0);
+        let above = self.binary(BinaryOp::Min, most, x);
+        let far = self.b.binary(Binary::Divide, above, below);
         let (magnitude, border) = (self.b.unary(Unary::Abs, x), self.like(x, 0.5));
         let cancels = self.b.compare(Compare::Lt, magnitude, border);
         self.b.select(cancels, near, far)
     }
 
     fn nonzero(&mut self, x: Value) -> Value {
-        let (zero, nearly) = (self.like(x, 0.0), self.like(x, math::NEARLY_ZERO));
-        let is_zero = self.b.compare(Compare::Eq, x, zero);
+        let (magnitude, nearly) = (self.b.unary(Unary::Abs, x), self.like(x, math::NEARLY_ZERO));
+        let is_zero = self.b.compare(Compare::Lt, magnitude, nearly);
         self.b.select(is_zero, nearly, x)
     }
 
@@ -1167,6 +1170,7 @@ fn used_by_steps(kernel: &KernelPlan) -> std::collections::BTreeSet<u32> {
     let edges = kernel.edges.iter().flat_map(|edges| &edges.body);
     let of_stmts = edges.chain(&kernel.body).flat_map(|stmt| stmt.expr.operands());
     let adds = kernel.edges.iter().flat_map(|edges| &edges.adds).map(|(_, value)| *value);
+    let adds = adds.chain(kernel.adds.iter().map(|add| add.value));
     let stores = kernel.stores.iter().map(|(_, value)| *value);
     let updates = kernel.updates.iter().map(|(_, value)| *value);
     let operands = of_stmts.chain(adds).chain(stores).chain(updates);
