@@ -287,7 +287,7 @@ impl Equations {
         })
     }
 
-    /// Computes the slopes of all rates in all unknowns.
+    /// Computes the slopes of all rates in all unknowns. A vertical tangent counts as level: it says nothing of where the solution leads.
     pub fn slopes(&mut self, t: f64, y: &[f64]) {
         self.work.slopes += 1;
         self.across(t, y, true);
@@ -301,11 +301,11 @@ impl Equations {
                 for (element, value) in (first..).zip(values) {
                     let value = factor.as_ref().map_or(*value, |factor| value * factor[element]);
                     match to {
-                        SlopeTo::Places(places) => jacobian[places[element]] += value,
+                        SlopeTo::Places(places) => jacobian[places[element]] += finite(value),
                         SlopeTo::Junctions(c, places) => {
                             let of = &junctions[*c];
                             for edge in edge_range(&of.edges, element) {
-                                let slope = value * of.slopes[edge];
+                                let slope = finite(value * of.slopes[edge]);
                                 jacobian[places[edge][0]] += slope;
                                 jacobian[places[edge][1]] -= slope;
                             }
@@ -439,6 +439,11 @@ pub fn size(model: &Model, ground: &Ground) -> usize {
     let count =
         |(state, first): (&crate::ode::State, &Option<usize>)| first.map_or(0, |_| ground.sizes[state.population]);
     model.states.iter().zip(&ground.unknowns).map(count).sum()
+}
+
+/// A slope, or 0 for what is none.
+fn finite(slope: f64) -> f64 {
+    if slope.is_finite() { slope } else { 0.0 }
 }
 
 /// The edges that lead to an element.

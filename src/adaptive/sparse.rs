@@ -141,8 +141,9 @@ impl Factors {
                 values[place] = work[columns[place] as usize];
             }
             // One over the diagonal is what is needed of it.
-            let inverse = 1.0 / values[diagonal[row]];
-            if !inverse.is_finite() {
+            let pivot = values[diagonal[row]];
+            let inverse = 1.0 / pivot;
+            if !(pivot.is_finite() && inverse.is_finite()) {
                 return false;
             }
             values[diagonal[row]] = inverse;
