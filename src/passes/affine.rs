@@ -52,7 +52,7 @@ struct Term {
 /// How far a form may look into operands.
 #[derive(Clone, Copy, PartialEq)]
 enum Depth {
-    /// Sums are multiplied out.
+    /// A sum times a term is multiplied out. (Not two sums: where both are small, their products are differences of large numbers.)
     Expand,
     /// A sum that is a factor is an atom.
     Keep,
@@ -108,12 +108,15 @@ fn line_of(rw: &Rewriter<'_>, v: ValueId) -> Option<(Option<ValueId>, OpKind)> {
     Some((if varying.next().is_some() { None } else { first }, kind))
 }
 
-/// May a sum contain this operand's own terms instead of the operand?
+/// May a sum contain this operand's own terms instead of the operand? Not a product that others need, too: what one state loses and another gains
+/// is one number, and with coefficients that are added up and rounded for each state their sum would drift.
 fn open(rw: &Rewriter<'_>, v: ValueId) -> bool {
     if rw.uniform(v) {
         return false;
     }
-    rw.single(v) || matches!(line_of(rw, v), Some((Some(_), _)))
+    let shared_line =
+        || matches!(line_of(rw, v), Some((Some(_), kind)) if !matches!(kind, OpKind::Binary(BinaryOp::Mul, ..)));
+    rw.single(v) || shared_line()
 }
 
 /// The terms of an operation.
@@ -196,8 +199,11 @@ fn times(rw: &mut Rewriter<'_>, a: Sum, b: Sum, depth: Depth) -> Option<Sum> {
     if a.is_empty() || b.is_empty() {
         return None;
     }
-    let may = scales(&a) || scales(&b) || (single(&a) && single(&b)) || depth == Depth::Expand;
-    if !may || a.len() * b.len() > MOST_TERMS {
+    let may = match depth {
+        Depth::Expand => single(&a) || single(&b),
+        Depth::Keep => scales(&a) || scales(&b) || (single(&a) && single(&b)),
+    };
+    if !may {
         return None;
     }
     let mut product = Sum::new();
