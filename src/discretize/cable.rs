@@ -21,7 +21,9 @@
 use super::{Draft, Lowering, Values, population_space};
 use crate::hir::Method;
 use crate::morphology::Measure;
-use crate::ode::{Cable, Connection, MembraneCurrent, Model, Node, NodeId, Through, derivative, derivative_in_dv};
+use crate::ode::{
+    Cable, Connection, Graph, MembraneCurrent, Model, Node, NodeId, Through, derivative, derivative_in_dv,
+};
 use crate::source::Span;
 use crate::step::{BinaryOp, FieldId, FieldKind, Map, RegionBuilder, Role, Solve, Source, Stage, UnaryOp};
 use crate::units::Dim;
@@ -38,6 +40,7 @@ pub(super) fn rows(model: &mut Model) -> Vec<Row> {
     let row = |(cable, c): (usize, &Cable)| {
         let current = |m: &MembraneCurrent| {
             let slope = m.slope.or_else(|| derivative(&mut model.graph, m.outward, c.v));
+            let slope = slope.map(|slope| finite(&mut model.graph, slope, |node| node == Node::State(c.v)));
             (m.population, m.outward, slope, m.through != Through::Membrane)
         };
         Row { cable, currents: c.currents.iter().map(current).collect() }
@@ -52,7 +55,20 @@ pub(super) fn slope(model: &mut Model, connection: usize) -> Option<NodeId> {
         return None;
     }
     let slope = derivative_in_dv(&mut model.graph, current);
+    let slope = slope.map(|slope| finite(&mut model.graph, slope, |node| node == Node::Dv));
     Some(slope.unwrap_or_else(|| model.graph.number(0.0, dim.over(Dim::VOLTAGE))))
+}
+
+/// A slope in a leaf; where the tangent may be vertical, 0 there, which takes the current as it is.
+fn finite(g: &mut Graph, slope: NodeId, leaf: impl Fn(Node) -> bool) -> NodeId {
+    let reads = |n: NodeId| g.reachable([n]).into_iter().any(|n| leaf(g.node(n)));
+    let may_be_infinite = g.reachable([slope]).into_iter().any(|n| match g.node(n) {
+        Node::Binary(BinaryOp::Div, _, divisor) => reads(divisor),
+        Node::Binary(BinaryOp::Pow, base, exponent) => reads(base) && g.constant(exponent).is_none_or(|n| n < 0.0),
+        Node::Unary(UnaryOp::Ln | UnaryOp::Log2 | UnaryOp::Log10, a) => reads(a),
+        _ => false,
+    });
+    if may_be_infinite { g.unary(UnaryOp::Finite, slope) } else { slope }
 }
 
 impl Lowering<'_> {
