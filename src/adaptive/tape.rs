@@ -356,7 +356,10 @@ impl Maker<'_> {
 
 /// Is it the time at which a step begins, and the instant that it may begin too early?
 pub(super) fn is_instant(model: &Model, x: NodeId, y: NodeId) -> bool {
-    model.graph.node(x) == Node::StepTime && model.graph.constant(y) == Some(INSTANT)
+    let is_number = |n: NodeId| model.graph.constant(n) == Some(INSTANT);
+    // Of times that differ from cell to cell it is longer.
+    let is_longer = matches!(model.graph.node(y), Node::Binary(BinaryOp::Add, y, _) if is_number(y));
+    model.graph.node(x) == Node::StepTime && (is_number(y) || is_longer)
 }
 
 /// If a number of steps is about to become whole: the number. Here a time is no number of steps, and stays as it is.

@@ -21,8 +21,8 @@ mod stages;
 
 use crate::hir::{Arrivals, Coincident, Method};
 use crate::ode::{
-    Clamp, Condition, Jump, Kind, Meets, Model, Node, NodeId, Param, ParamId, Projection, Record, STRETCH, Spike,
-    StateId, Terminal,
+    Clamp, Condition, DIGITS, Jump, Kind, Meets, Model, Node, NodeId, Param, ParamId, Projection, Record, STRETCH,
+    Spike, StateId, Terminal,
 };
 use crate::source::{SourceMap, Span};
 use crate::step::{
@@ -605,7 +605,16 @@ impl<'s> Lowering<'s> {
                 }
                 Node::Noise(stream, every) => {
                     let time = values.time.unwrap_or_else(|| b.value(OpKind::Time));
-                    let instant = b.constant(INSTANT);
+                    let mut instant = b.constant(INSTANT);
+                    if model.graph.may_differ(&model.params, &[every]) {
+                        let (digits, eighth) = (b.constant(DIGITS), b.constant(0.125));
+                        let length = self.param(dt_param(model));
+                        let length = b.field(length);
+                        let last = b.binary(BinaryOp::Mul, digits, time);
+                        let part = b.binary(BinaryOp::Mul, eighth, length);
+                        let slack = b.binary(BinaryOp::Min, last, part);
+                        instant = b.binary(BinaryOp::Add, instant, slack);
+                    }
                     let now = b.binary(BinaryOp::Add, time, instant);
                     let count = b.binary(BinaryOp::Div, now, values.memo[&every]);
                     let count = b.unary(UnaryOp::Floor, count);

@@ -1,6 +1,6 @@
 //! The expression graph: every expression once.
 
-use super::{NodeId, ParamId, StateId};
+use super::{NodeId, Param, ParamId, StateId};
 use crate::morphology::Measure;
 use crate::operators::{BinaryOp, Distribution, UnaryOp};
 use crate::units::Dim;
@@ -141,6 +141,14 @@ impl Graph {
     /// Does a value of edges differ from edge to edge?
     pub fn differs(&self, value: NodeId) -> bool {
         self.reachable([value]).into_iter().any(|id| matches!(self.node(id), Node::Draw(..) | Node::Data(_)))
+    }
+
+    /// Do some values differ from cell to cell, or may they be made to?
+    pub fn may_differ(&self, params: &[Param], values: &[NodeId]) -> bool {
+        self.reachable(values.iter().copied()).into_iter().any(|id| match self.node(id) {
+            Node::Param(p) => params[p.0 as usize].home.is_some(),
+            node => matches!(node, Node::Index | Node::Draw(..) | Node::Data(_)),
+        })
     }
 
     /// The operands of a node.

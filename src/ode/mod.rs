@@ -245,6 +245,10 @@ pub enum Kind {
     Clock,
 }
 
+/// Times that differ from cell to cell count as equal within this part of them, too, as long as that is less than an eighth of a step: in single
+/// precision they have seven digits.
+pub const DIGITS: f64 = 1.0 / (1u32 << 20) as f64;
+
 /// How many steps a stretch of a clock has. Spikes of a file arrive so many steps after an event of the clock at most, which bounds what engines keep
 /// of events on their way.
 pub const STRETCH: u32 = 512;

@@ -5,7 +5,7 @@
 
 use super::Builder;
 use crate::hir::Builtin;
-use crate::ode::{Graph, Node, NodeId};
+use crate::ode::{DIGITS, Graph, Node, NodeId};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::units::Dim;
 
@@ -62,7 +62,15 @@ impl Builder<'_> {
         let g = &mut self.graph;
         let (delay, duration) = (args[0], args[1]);
         let step_time = g.add(Node::StepTime);
-        let instant = g.number(INSTANT, Dim::TIME);
+        let mut instant = g.number(INSTANT, Dim::TIME);
+        let period = if builtin == Builtin::Train { args[3] } else { duration };
+        if g.may_differ(&self.params, &[delay, duration, period]) {
+            let (digits, eighth) = (g.number(DIGITS, Dim::ONE), g.number(0.125, Dim::ONE));
+            let length = g.add(Node::StepLength);
+            let (last, part) = (g.binary(BinaryOp::Mul, digits, step_time), g.binary(BinaryOp::Mul, eighth, length));
+            let slack = g.binary(BinaryOp::Min, last, part);
+            instant = g.binary(BinaryOp::Add, instant, slack);
+        }
         let now = g.binary(BinaryOp::Add, step_time, instant);
         let begun = g.binary(BinaryOp::Ge, now, delay);
         let time = g.add(Node::Time);
