@@ -1106,8 +1106,12 @@ fn what_files_say_of_edges_finds_them_in_sections() {
 
 /// The last number of each column, of a run of the interpreter.
 fn last_of(model: &str, arguments: &[&str]) -> Vec<f64> {
+    last_by(model, &[&["--engine", "interp"], arguments].concat())
+}
+
+fn last_by(model: &str, arguments: &[&str]) -> Vec<f64> {
     let here = folder(&[("m.neuro", model)]);
-    let done = neuroc(&here, &[&["run", "m.neuro", "--engine", "interp", "-o", "o.npz"], arguments].concat());
+    let done = neuroc(&here, &[&["run", "m.neuro", "-o", "o.npz"], arguments].concat());
     assert_eq!(done.code, 0, "{model}: {}", done.err);
     let result = RunResult::read_npz(&here.path().join("o.npz")).unwrap();
     let last = |series: &neuroc::results::Series| {
@@ -2360,5 +2364,150 @@ fn the_first_number_of_a_train_key_needs_no_name() {
     ] {
         let [short, long, other] = [short, long, other].map(trained);
         assert!(short == long && short != other, "{short} {long} {other}");
+    }
+}
+
+/// Quotients that are 0/0 at one place have their limit there, and so they have as near to it as numbers come.
+#[test]
+fn quotients_have_their_limits_at_subnormal_numbers() {
+    let model = "cell C {
+            state c = 1; state x = 0; state y = 0; state z = 0
+            let r = exp_linear_rate(c, 1 /ms, 0, 1)
+            c' = -c / 0.3 ms
+            x' = (1 - exp(-c)) / c / 1 ms
+            y' = 1 / 1 ms - c * y / 1 ms
+            z' = r - z / 1 ms
+        }
+        network main { population p: C }
+        run { duration = 300 ms; dt = 0.1 ms; method = exp_euler; record p.{x, y, z} every 0.1 ms }";
+    let values = |arguments: &[&str]| {
+        let here = folder(&[("m.neuro", model)]);
+        let done = neuroc(&here, &[&["run", "m.neuro", "-o", "o.npz"], arguments].concat());
+        assert_eq!(done.code, 0, "{}", done.err);
+        let result = RunResult::read_npz(&here.path().join("o.npz")).unwrap();
+        let column = |series: &neuroc::results::Series| {
+            (0..series.values.shape().0).map(|row| series.values.get(row, 0)).collect::<Vec<f64>>()
+        };
+        result.series.iter().map(column).collect::<Vec<_>>()
+    };
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels").display().to_string();
+    let interp = ["--engine", "interp", "-O0"];
+    let native = ["--engine", "native", "--cache", &cache];
+    for (arguments, within) in [
+        (&interp[..], 1e-9),
+        (&["--engine", "interp"], 1e-9),
+        (&native, 1e-9),
+        (&[&native[..], &["--precision", "f32"]].concat(), 1e-3),
+    ] {
+        let [x, y, z] = &values(arguments)[..] else { panic!("three series") };
+        // From 20 ms on c is as good as 0: all of them are lines.
+        for at in 200..x.len() {
+            for (name, series, rise) in [("x", x, 0.1), ("y", y, 0.1), ("z", z, 0.0)] {
+                let change = series[at] - series[at - 1];
+                assert!((change - rise).abs() < within, "{arguments:?}: {name} at {at}: {change}");
+            }
+        }
+    }
+    // A linoid far from 0.
+    let far = "cell C { param big = 1e39; state v = 0; let r = exp_linear_rate(-big, 1 /ms, 0, 1); v' = r - v / 1 ms }
+        network main { population p: C[2]; param p.big = 1e308 * (1 + index) }
+        run { duration = 1 ms; dt = 0.1 ms; method = exp_euler; record p.v }";
+    assert_eq!(last_of(far, &[]), [0.0, 0.0]);
+}
+
+/// A slope that is infinite says nothing: a state that begins there moves, with adaptive steps and in cells with sections, through junctions too.
+#[test]
+fn states_leave_vertical_tangents() {
+    let roots = "cell A { state x = 0; state y = 0; x' = (1 - sqrt(x)) / 1 ms; y' = (1 - y^0.7) / 1 ms }
+        network main { population a: A }
+        run { duration = 3 ms; dt = 0.001 ms; method = adaptive; record a.{x, y} every 3 ms }";
+    let adaptive = last_of(roots, &[]);
+    let stepped = last_of(&roots.replace("adaptive", "euler"), &[]);
+    assert!(adaptive[0] > 0.5 && adaptive[1] > 0.5, "{adaptive:?}");
+    for (a, b) in adaptive.iter().zip(&stepped) {
+        assert!((a - b).abs() < 1e-3, "{adaptive:?} {stepped:?}");
+    }
+    let cells = "channel Odd { param gbar = 0.1 mS/cm2; param erev = 0 mV; current i = gbar * sqrt(abs(v + 65 mV) / 1 mV) * 1 mV }
+        cell S {
+            section soma { length = 20 um; diam = 20 um; compartments = 1 }
+            region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Odd }
+        }
+        cell Q {
+            section soma { length = 20 um; diam = 20 um; compartments = 1 }
+            region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV }
+        }
+        junction J { param g = 1 nS; current i = g * sqrt(abs(dv) / 1 mV) * 1 mV }
+        network main {
+            population s: S; population q: Q[3]
+            connect q.soma(0.5) -- q.soma(0.5) via J { rule = all_to_all }
+            input a: 0.01 nA -> s.soma(0.5); input b: 0.01 nA -> q[0].soma(0.5)
+        }
+        run { duration = 1 ms; dt = 0.1 ms; method = cnexp; record s.soma(0.5).v; record q.soma(0.5).v }";
+    for method in ["cnexp", "crank_nicolson"] {
+        let found = last_of(&cells.replace("cnexp", method), &[]);
+        assert!(found[0] > -65.0 && found[1] > -65.0 && found.iter().all(|v| v.abs() < 70.0), "{method}: {found:?}");
+    }
+}
+
+/// In single precision: what one state of a scheme loses another gains, in every step; and a product of two small differences is small.
+#[test]
+fn single_precision_loses_neither_channels_nor_differences() {
+    let scheme = "channel M {
+            param gbar = 0.5 mS/cm2; param erev = -90 mV; param fast = 1000
+            let a = 0.3 /ms * exp((v + 40 mV) / 15 mV)
+            let b = 0.2 /ms * exp(-(v + 40 mV) / 20 mV)
+            kinetics {
+                C <-> O (a, b)
+                O <-> I (2 /ms * fast, 0.5 /ms * fast)
+                I <-> C (0.02 /ms, 0 /ms)
+                conserve C + O + I = 1
+            }
+            current i = gbar * O * (v - erev)
+        }
+        cell A { compartment soma { area = 1000 um2; cm = 1 uF/cm2; v_init = -60 mV; insert M } }
+        network main { population c: A }
+        run { duration = 5000 ms; dt = 0.05 ms; method = cnexp; record c.soma.{M.C, M.O, M.I} every 5000 ms }";
+    let differences = "cell A { state x = 1000.2; x' = (x - 1000) * (1001 - x) / 1 ms }
+        network main { population a: A }
+        run { duration = 1 ms; dt = 0.05 ms; method = euler; record a.x every 1 ms }";
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels").display().to_string();
+    let single = ["--engine", "native", "--precision", "f32", "--cache", &cache];
+    let sum: f64 = last_by(scheme, &single).iter().sum();
+    assert!((sum - 1.0).abs() < 1e-4, "{sum}");
+    let (x, expected) = (last_by(differences, &single)[0], last_of(differences, &[])[0]);
+    assert!((x - expected).abs() < 2e-3, "{x}, not {expected}");
+}
+
+/// In single precision, stimuli whose times differ from cell to cell are on for as many steps as they say; a delay that is no whole number of
+/// steps means what it means elsewhere.
+#[test]
+fn times_of_cells_are_whole_steps_in_single_precision() {
+    let model = "cell C { state a = 0; state b = 0; state d = 0; state e = 0
+            input ii: 1 /ms; input jj: 1 /ms; input kk: 1 /ms; input ll: 1 /ms
+            a' = ii; b' = jj; d' = kk; e' = ll }
+        network main {
+            population c: C[65]
+            input a1: pulse(delay = 1 ms + 0.1 ms * index, duration = 0.3 ms + 0.1 ms * index, amplitude = 1 /ms) -> c.ii
+            input a2: train(delay = 0.7 ms + 0.1 ms * index, duration = 0.3 ms, amplitude = 1 /ms, period = 0.7 ms + 0.1 ms * index) -> c.jj
+            input a3: staircase(delay = 0.1 ms * index, duration = 0.3 ms + 0.1 ms * index, start = 0.1 /ms, increment = 0.05 /ms, count = 5) -> c.kk
+            input a4: noise(mean = 0 /ms, sd = 1 /ms, every = 0.3 ms + 0.1 ms * index) -> c.ll
+        }
+        run { duration = 900 ms; dt = 0.1 ms; method = euler; record c.{a, b, d, e} every 900 ms }";
+    let between = "cell C { state q = 0; input i: 1 /ms; q' = i }
+        network main {
+            population c: C[4]
+            input p: pulse(delay = 0.15 ms + 0.001 ms * index, duration = 0.3 ms, amplitude = 1 /ms) -> c.i
+        }
+        run { duration = 1 ms; dt = 0.1 ms; method = euler; record c.q every 0.2 ms }";
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels").display().to_string();
+    let single = ["--engine", "native", "--precision", "f32", "--cache", &cache];
+    let (found, expected) = (last_by(model, &single), last_of(model, &[]));
+    for (at, (a, b)) in found.iter().zip(&expected).enumerate() {
+        assert!((a - b).abs() < 2e-3 * b.abs().max(1.0), "{at}: {a}, not {b}");
+    }
+    for arguments in [&["--engine", "interp"][..], &single] {
+        let late = last_by(&between.replace("duration = 1 ms", "duration = 0.2 ms"), arguments);
+        assert_eq!(late, [0.0; 4], "{arguments:?}");
+        assert!(last_by(between, arguments).iter().all(|q| (q - 0.3).abs() < 1e-6), "{arguments:?}");
     }
 }
