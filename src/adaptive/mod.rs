@@ -43,8 +43,10 @@ const GROWS: (f64, f64) = (0.15, 6.0);
 const SAFETY: f64 = 0.9;
 /// No step is shorter (ms). Some are too short to be told from none: a cell whose spike is an exponential reaches any threshold in next to no time.
 const SHORTEST: f64 = 1e-30;
-/// So many steps in a row may be.
+/// So many steps come at least [`LEAST`] further in all, or one of them ends where an event or a spike does: else no step gets anywhere.
 const STUCK: u32 = 10_000;
+/// See [`STUCK`] (ms): where a rate of 1 mV/ms turns round at a threshold, they come a fifth as far.
+const LEAST: f64 = 0.01;
 /// So many times at most is a step done again.
 const TRIES: u32 = 60;
 
@@ -78,8 +80,8 @@ struct Running {
     now: f64,
     /// The length of the next step.
     h: f64,
-    /// Steps in a row that were too short to be told from none.
-    stuck: u32,
+    /// Until when the run had come some way, and its steps since then.
+    stuck: (f64, u32),
     /// Do steps end where the caller looks, because it may change what it sees?
     watched: bool,
     /// When something jumps next.
@@ -209,7 +211,7 @@ impl Adaptive {
             t: 0.0,
             now: 0.0,
             h: 0.0,
-            stuck: 0,
+            stuck: (0.0, 0),
             watched: false,
             piece_end: f64::NEG_INFINITY,
             step: rodas::Step::new(size),
@@ -298,7 +300,7 @@ impl Running {
     }
 
     /// One step, on the way to `end`; what is due at its end has happened when it is done.
-    fn advance(&mut self, model: &Model, tolerances: &Tolerances, end: f64) -> Result<(), EngineError> {
+    fn advance(&mut self, dt: f64, tolerances: &Tolerances, end: f64) -> Result<(), EngineError> {
         let end = if self.watched { end } else { f64::INFINITY };
         let stop = self.piece_end.min(self.events.next()).min(end);
         let t = self.t;
@@ -309,7 +311,7 @@ impl Running {
         equations.slopes(t, y);
         let mut h = self.h.min(tolerances.max_step);
         let mut in_time_of = None;
-        let mut failed = false;
+        let (mut failed, mut worst) = (false, 0);
         for _ in 0..TRIES {
             let to_stop = stop - t;
             let ends = h * 1.01 >= to_stop;
@@ -319,7 +321,7 @@ impl Running {
                 h = 0.5 * to_stop;
             }
             if h < SHORTEST {
-                return Err(self.too_short(model, t));
+                break;
             }
             if self.equations.in_time && in_time_of.is_none_or(|of: f64| h < 0.1 * of) {
                 self.slopes_in_time(h);
@@ -330,7 +332,8 @@ impl Running {
                 continue;
             }
             self.take(h);
-            let (error, _) = self.error(tolerances);
+            let (error, of) = self.error(tolerances);
+            worst = of;
             let factor = (SAFETY * error.powf(-0.2)).clamp(GROWS.0, GROWS.1);
             if error > 1.0 || error.is_nan() {
                 self.effort.rejected += 1;
@@ -338,7 +341,7 @@ impl Running {
                 continue;
             }
             self.step.prepare();
-            if let Some(steady) = self.steady(model.dt) {
+            if let Some(steady) = self.steady(dt) {
                 self.effort.rejected += 1;
                 (h, failed) = (if failed { steady.min(0.5 * h) } else { steady }, true);
                 continue;
@@ -347,23 +350,26 @@ impl Running {
             let wanted = h * if failed { factor.min(1.0) } else { factor };
             // A step that was cut short says little of the next.
             self.h = if ends { wanted.max(self.h) } else { wanted };
-            let crossed = self.first_crossing(model.dt);
+            let crossed = self.first_crossing(dt);
             self.t = match crossed {
                 Some(part) => self.land(part * h)?,
                 None if ends => stop,
                 None => t + h,
             };
             self.y.copy_from_slice(&self.step.after);
-            self.stuck = if self.t > t { 0 } else { self.stuck + 1 };
-            if self.stuck > STUCK {
-                return Err(self.too_short(model, t));
+            // Events and spikes follow each other as closely as they like, but not without end at one time.
+            let comes = self.t > self.stuck.0 + LEAST || (self.t > t && (ends || crossed.is_some()));
+            self.stuck = if comes { (self.t, 0) } else { (self.stuck.0, self.stuck.1 + 1) };
+            if self.stuck.1 > STUCK {
+                break;
             }
             if self.t >= self.piece_end {
                 self.switch()?;
             }
             return self.happen();
         }
-        Err(self.too_short(model, t))
+        // No step is short enough: what is off the most is no number any more, which ends the run.
+        self.y.get_mut(worst).map(|x| *x = f64::NAN).ok_or_else(|| lost("a state"))
     }
 
     fn take(&mut self, h: f64) {
@@ -489,24 +495,6 @@ impl Running {
         Ok(self.step.t + self.step.h)
     }
 
-    fn too_short(&self, model: &Model, t: f64) -> EngineError {
-        let worst = (0..self.y.len()).max_by(|&a, &b| {
-            let [a, b] = [a, b].map(|i| (self.step.error[i] / (1.0 + self.y[i].abs())).abs());
-            a.total_cmp(&b)
-        });
-        let name = worst.and_then(|at| {
-            let state = model.states.iter().zip(&self.ground.unknowns).find(|(state, first)| {
-                first.is_some_and(|first| (first..first + self.ground.sizes[state.population]).contains(&at))
-            });
-            let (state, first) = state?;
-            Some(format!("`{}` of {}", state.name, model.element_name(state.population, at - (*first)?)))
-        });
-        let name = name.unwrap_or_else(|| "a state".into());
-        EngineError(format!(
-            "at {t} ms no step is short enough for the tolerances: {name} changes too fast, or has no finite rate; try a larger `atol`"
-        ))
-    }
-
     /// The value of an unknown where the run stands.
     fn value(&self, unknown: usize) -> f64 {
         if self.now >= self.t { self.y[unknown] } else { self.step.at(unknown, self.now) }
@@ -533,7 +521,7 @@ impl Engine for Adaptive {
             return Err(EngineError("drives are known up to the duration of the run only".into()));
         }
         while running.t < end && running.is_finite() {
-            running.advance(model, tolerances, end)?;
+            running.advance(dt, tolerances, end)?;
         }
         running.now = end;
         let mut found = Vec::new();

@@ -224,7 +224,11 @@ impl Scene<'_> {
         let smaller = format!("try a smaller time step (`--dt {}ms`)", shown(self.extent.grid.dt / 2.0));
         let other = match self.model.method {
             // Its steps are no time steps of the model.
-            Method::Adaptive => return "try smaller tolerances (`--rtol 1e-10 --atol 1e-10`)".into(),
+            Method::Adaptive => {
+                return "no step is short enough for the tolerances: it changes too fast, has no finite rate, or is driven back over a threshold whenever it \
+                    crosses it; where it should not, try a larger `atol` (`--atol 1e-5`)"
+                    .into();
+            }
             Method::Euler | Method::Heun | Method::Rk4 => Method::ExpEuler,
             // What integrates junctions is as stable as these.
             Method::ExpEuler | Method::Cnexp | Method::CrankNicolson | Method::Exact
