@@ -76,7 +76,9 @@ struct Course<'a> {
     /// The same value in the new function.
     same: HashMap<ValueId, ValueId>,
     /// The tangents of values, by direction; none where it is 0 for all elements.
-    tangents: HashMap<(ValueId, usize), ValueId>,
+    tangents: HashMap<(ValueId, usize), Adjoint>,
+    /// Tangents of fields that selections have made 0 for some elements.
+    masked: HashSet<FieldId>,
     next: ValueId,
 }
 
@@ -92,6 +94,7 @@ impl Draft<'_> {
             definition,
             same: HashMap::default(),
             tangents: HashMap::default(),
+            masked: HashSet::default(),
             next: ValueId(0),
         };
         let mut stages = Vec::new();
@@ -130,23 +133,22 @@ impl Draft<'_> {
     }
 
     /// Writes something, and its tangents.
-    fn effect(&self, b: &mut RegionBuilder, op: &Op, kind: OpKind, course: &Course<'_>) {
+    fn effect(&self, b: &mut RegionBuilder, op: &Op, kind: OpKind, course: &mut Course<'_>) {
         b.effect(kind);
         for direction in 0..self.active.len() {
-            let of = |value: &ValueId| course.tangents.get(&(*value, direction)).copied();
-            match &op.kind {
-                OpKind::Store(field, value) => {
-                    if let Some(to) = self.tangent(*field, direction) {
-                        let tangent = of(value).unwrap_or_else(|| b.constant(0.0));
-                        b.store(to, tangent);
-                    }
+            let (OpKind::Store(field, value) | OpKind::Accumulate(field, _, value)) = op.kind else { continue };
+            let Some(to) = self.tangent(field, direction) else { continue };
+            let tangent = course.tangents.get(&(value, direction)).copied();
+            if tangent.is_some_and(|tangent| tangent.masked) {
+                course.masked.insert(to);
+            }
+            match (&op.kind, tangent.map(|tangent| tangent.value)) {
+                (OpKind::Accumulate(_, map, _), Some(tangent)) => b.accumulate(to, *map, tangent),
+                (OpKind::Accumulate(..), None) => {}
+                (_, tangent) => {
+                    let tangent = tangent.unwrap_or_else(|| b.constant(0.0));
+                    b.store(to, tangent);
                 }
-                OpKind::Accumulate(field, map, value) => {
-                    if let (Some(to), Some(tangent)) = (self.tangent(*field, direction), of(value)) {
-                        b.accumulate(to, *map, tangent);
-                    }
-                }
-                _ => {}
             }
         }
     }
@@ -159,10 +161,12 @@ impl Draft<'_> {
         (op, value): (&Op, ValueId),
         direction: usize,
         course: &Course<'_>,
-    ) -> Result<Option<ValueId>, Refused> {
+    ) -> Result<Option<Adjoint>, Refused> {
         if let OpKind::Field(field) | OpKind::Gather(field, _) | OpKind::Back(field, ..) = op.kind {
-            let tangent = self.tangent(field, direction);
-            return Ok(tangent.map(|to| b.value(op.kind.map_field(|_| to).map_operands(|v| course.same[&v]))));
+            return Ok(self.tangent(field, direction).map(|to| Adjoint {
+                value: b.value(op.kind.map_field(|_| to).map_operands(|v| course.same[&v])),
+                masked: course.masked.contains(&to),
+            }));
         }
         let operands = op.kind.operands();
         let of = |value: ValueId| course.tangents.get(&(value, direction)).copied();
@@ -176,15 +180,14 @@ impl Draft<'_> {
             return Err(Refused::new(self.program, Some(op), spiking(self.program, region)));
         }
         let mut parts = Vec::new();
-        let adjoint = |value: ValueId| Adjoint { value, masked: false };
         if let Some(relative) = Relative::of(&op.kind, &course.definition) {
             for operand in relative.operands() {
                 if let Some(tangent) = of(operand) {
-                    let found = relative.adjoints(b, &course.same, adjoint(tangent));
-                    parts.extend(found.into_iter().filter(|(to, _)| *to == operand).map(|(_, part)| part.value));
+                    let found = relative.adjoints(b, &course.same, tangent);
+                    parts.extend(found.into_iter().filter(|(to, _)| *to == operand).map(|(_, part)| part));
                 }
             }
-            return Ok(sum(b, &parts));
+            return Ok(joined(b, &parts));
         }
         for (number, &operand) in operands.iter().enumerate() {
             let Some(tangent) = of(operand) else { continue };
@@ -195,12 +198,12 @@ impl Draft<'_> {
                 operands: &operands.iter().map(|v| course.same[v]).collect::<Vec<_>>(),
                 moves: &moves,
                 y: value,
-                g: adjoint(tangent),
+                g: tangent,
             };
             let found = of_operand.adjoints().map_err(|why| Refused::new(self.program, Some(op), why))?;
-            parts.extend(found.into_iter().filter(|(to, _)| *to == number).map(|(_, part)| part.value));
+            parts.extend(found.into_iter().filter(|(to, _)| *to == number).map(|(_, part)| part));
         }
-        Ok(sum(b, &parts))
+        Ok(joined(b, &parts))
     }
 
     /// A solve, and one more with the same matrix for each direction.
@@ -254,6 +257,12 @@ impl Draft<'_> {
             out.push(Stage::Solve(Solve { x, diag, off: solve.off, rhs, origin: solve.origin }));
         }
     }
+}
+
+/// The sum of what operands bring.
+fn joined(b: &mut RegionBuilder, parts: &[Adjoint]) -> Option<Adjoint> {
+    let values: Vec<ValueId> = parts.iter().map(|part| part.value).collect();
+    sum(b, &values).map(|value| Adjoint { value, masked: parts.iter().any(|part| part.masked) })
 }
 
 /// What is left of a right-hand side: less the product of two.
