@@ -297,7 +297,7 @@ pub fn fit<'py>(
                 || driver::Differentiable::new(checked, &compile, &fitted, &middle, &choice, ways).map_err(wrong);
             let mut run = py.detach(made)?;
             let targets = aimed(&run)?;
-            let idle = py.detach(|| fit::idle(&mut run, &middle, &targets)).map_err(error::engine)?;
+            let idle = py.detach(|| fit::idle(&mut run, &bounds, &targets)).map_err(error::engine)?;
             if let Some(&first) = idle.first() {
                 let help = "leave it out, or record something that it changes";
                 return Err(usage(format!("no target depends on `{}`; {help}", fitted[first].name)));

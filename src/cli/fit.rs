@@ -157,7 +157,7 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
             let made = Differentiable::new(&checked, &options, &fitted, &first, &choice, ways);
             let mut run = made.map_err(fail)?;
             let targets = fit::targets(&asked.targets, &asked.directory, &run).map_err(fail)?;
-            matters(&mut run, &first, &targets)?;
+            matters(&mut run, &bounds, &targets)?;
             memory = run.memory().unwrap_or(0);
             if !args.quiet {
                 say(match run.memory() {
@@ -355,8 +355,8 @@ fn read_target(text: &str) -> Result<FitTarget, Exit> {
 }
 
 /// Refuses parameters that no target depends on.
-fn matters(run: &mut Differentiable, values: &[f64], targets: &[Target]) -> Result<(), Exit> {
-    let idle = fit::idle(run, values, targets).map_err(|error| {
+fn matters(run: &mut Differentiable, bounds: &[Bounds], targets: &[Target]) -> Result<(), Exit> {
+    let idle = fit::idle(run, bounds, targets).map_err(|error| {
         complain(error);
         Exit::Model
     })?;

@@ -114,6 +114,8 @@ struct Problem<'a> {
     last: Option<(Vec<f64>, f64, Vec<f64>)>,
     failed: Option<EngineError>,
     stopped: bool,
+    /// Was a run finite whose gradient was not?
+    steep: bool,
 }
 
 impl Problem<'_> {
@@ -155,6 +157,7 @@ impl Problem<'_> {
         };
         self.runs += 1;
         if !loss.is_finite() || gradient.iter().any(|x| !x.is_finite()) {
+            self.steep |= loss.is_finite();
             loss = NOT_FINITE;
             gradient.iter_mut().for_each(|x| *x = 0.0);
         } else if self.best.as_ref().is_none_or(|(least, _)| loss < *least) {
@@ -225,13 +228,21 @@ impl Gradient for Seen<'_, '_> {
     }
 }
 
-/// The free parameters that no target depends on, by number.
-pub fn idle(run: &mut Differentiable, values: &[f64], targets: &[Target]) -> Result<Vec<usize>, EngineError> {
+/// The free parameters that no target depends on, by number: neither at these values nor at others between the bounds.
+pub fn idle(run: &mut Differentiable, bounds: &[Bounds], targets: &[Target]) -> Result<Vec<usize>, EngineError> {
     let mut count = |samples: &[Vec<f64>]| loss(targets, Observed { samples, spikes: &[] });
-    let (found, gradient) = run.gradient(values, &mut count)?;
-    // A run that is not finite tells nothing.
-    let silent = |at: &usize| found.loss.is_finite() && (gradient[*at] == 0.0 || !run.matters(&found, *at));
-    Ok((0..gradient.len()).filter(silent).collect())
+    let mut idle: Vec<usize> = (0..bounds.len()).collect();
+    // The best values have no slope, either: two places, of which one is not the middle of anything.
+    for part in [0.5, 0.6180339887498949] {
+        let values: Vec<f64> = bounds.iter().map(|b| b.low + part * (b.high - b.low)).collect();
+        let (found, gradient) = run.gradient(&values, &mut count)?;
+        // A run that is not finite tells nothing.
+        idle.retain(|&at| !run.matters(&found, at) || (found.loss.is_finite() && gradient[at] == 0.0));
+        if idle.is_empty() {
+            break;
+        }
+    }
+    Ok(idle)
 }
 
 /// Where a start begins, in canonical units; `own` are the values of the model.
@@ -258,7 +269,7 @@ pub fn fit(
 ) -> Result<Outcome, EngineError> {
     let own: Vec<Option<f64>> = run.outline().fitted.iter().map(|one| one.value).collect();
     let mut starts: Vec<Start> = Vec::new();
-    let mut stopped = false;
+    let (mut stopped, mut steep) = (false, false);
     for number in 0..search.starts {
         let from = begin(search, number, bounds, &own);
         let begin: Vec<f64> = bounds.iter().zip(&from).map(|(bounds, &x)| bounds.outside(x)).collect();
@@ -276,6 +287,7 @@ pub fn fit(
             last: None,
             failed: None,
             stopped: false,
+            steep: false,
         });
         // What lies too near to a bound for a search is tried for itself.
         let begun = u == begin || problem.borrow_mut().at(&begin, false).is_ok();
@@ -304,6 +316,7 @@ pub fn fit(
             return Err(error);
         }
         stopped |= problem.stopped;
+        steep |= problem.steep;
         let flat =
             problem.runs > 1 && problem.best.as_ref().is_some_and(|(least, _)| *least > 0.0 && *least == problem.most);
         let (loss, values) = problem.best.unwrap_or((f64::INFINITY, from.clone()));
@@ -317,7 +330,10 @@ pub fn fit(
         return Err(EngineError("a fit needs at least one start".into()));
     };
     if !loss.is_finite() {
-        return Err(EngineError("no run of the fit was finite: take narrower bounds or a smaller step".into()));
+        return Err(EngineError(match steep {
+            true => "no gradient of the fit was finite, though runs were: look for the values without gradients (`search = nelder_mead`)".into(),
+            false => "no run of the fit was finite: take narrower bounds or a smaller step".into(),
+        }));
     }
     let mut off = Vec::new();
     run.look(&values, &mut |seen| {
