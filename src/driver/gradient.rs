@@ -175,7 +175,12 @@ impl Differentiable {
                 continue;
             };
             let d = Diagnostic::without_place(Code::Unsupported, format!("`{}` {why}, and has no gradient", one.name));
-            return Err(vec![placed(one.span, d.help("look for it without gradients: `search = nelder_mead`"))]);
+            // No search tries whole numbers alone.
+            let help = match decides(&model, one, &numbers(&model)) {
+                true => format!("compare its values in runs: `--sweep {}=...`", one.name),
+                false => "look for it without gradients: `search = nelder_mead`".into(),
+            };
+            return Err(vec![placed(one.span, d.help(help))]);
         }
         let options = CompileOptions { keep_all: true, ..options.clone() };
         let compiled = compile_flat(model, &checked.sources, &options, &mut |_, _, _| {})?;
@@ -638,16 +643,25 @@ pub(super) fn fitted(model: &Model, name: &str) -> Result<Fitted, Diagnostic> {
 
 /// Does a parameter decide about cells, edges or delays?
 pub(super) fn decides_sizes(model: &Model, one: &Fitted) -> bool {
-    let (param, mut model) = (one.param, model.clone());
-    let mut roots: Vec<NodeId> = model.populations.iter().flat_map(|p| p.sizes.clone()).collect();
+    let mut roots = numbers(model);
     roots.extend(model.connections.iter().flat_map(|c| c.rule.arguments()));
     roots.extend(model.projections.iter().flat_map(|p| p.rule.arguments()));
     roots.extend(model.projections.iter().flat_map(|p| [p.weight, p.delay]));
     let plasticity = model.projections.iter().filter_map(|p| p.plasticity.as_ref());
     roots.extend(plasticity.filter_map(|plasticity| plasticity.dendritic).map(|(part, _)| part));
-    roots.extend(model.ranges.iter().flat_map(|range| [range.first, range.end]));
-    let moves = |&root: &NodeId| ode::derivative_in_param(&mut model, root, param).is_some();
-    roots.iter().any(moves)
+    decides(model, one, &roots)
+}
+
+/// How many cells there are, and which ones lines name: whole numbers.
+fn numbers(model: &Model) -> Vec<NodeId> {
+    let sizes = model.populations.iter().flat_map(|p| p.sizes.clone());
+    sizes.chain(model.ranges.iter().flat_map(|range| [range.first, range.end])).collect()
+}
+
+/// Does a parameter change one of these?
+fn decides(model: &Model, one: &Fitted, roots: &[NodeId]) -> bool {
+    let mut model = model.clone();
+    roots.iter().any(|&root| ode::derivative_in_param(&mut model, root, one.param).is_some())
 }
 
 fn real(model: &Model, node: NodeId) -> Result<f64, EngineError> {

@@ -1,13 +1,13 @@
 //! Parameters that move switches in time.
 //!
-//! In come a model and a parameter; out goes whether it decides when something is switched, such as the end of a pulse or of a ramp: derivatives know of
-//! both sides of such an edge, and nothing of the edge.
-//! Never true here: a threshold that a state meets counts.
+//! In come a model and a parameter; out goes whether it decides when something is switched, such as the end of a pulse or of a ramp, or the moment at which
+//! a state meets a threshold: derivatives know of both sides of such an edge, and nothing of the edge.
+//! Never true here: a threshold counts that the sides read, too. They may meet there, as those of a rate around its 0/0 do.
 
 use super::{Model, Node, NodeId, ParamId, derivative_in_param};
 use crate::operators::{BinaryOp, UnaryOp};
 
-/// Does the parameter decide when something is switched that is a function of time? With `surrogate`, what makes a spike has a slope, and only what it
+/// Does the parameter decide when something is switched? With `surrogate`, what makes a spike has a slope, and only what it
 /// compares is looked at.
 pub fn moves_a_switch(model: &Model, param: ParamId, surrogate: bool) -> bool {
     let mut roots: Vec<NodeId> = Vec::new();
@@ -25,14 +25,35 @@ pub fn moves_a_switch(model: &Model, param: ParamId, surrogate: bool) -> bool {
     roots.extend(model.graded().map(|(_, _, graded)| graded.sent));
     roots.extend(model.records.iter().map(|record| record.value));
     let mut model = model.clone();
-    let switches: Vec<NodeId> = model.graph.reachable(roots).into_iter().filter(|&id| switches(&model, id)).collect();
-    // A time in whole steps decides, too.
-    let jumping = model.graph.reachable(switches).into_iter().filter(|&id| jumps(&model, id));
-    jumping
-        .flat_map(|id| model.graph.operands(id))
-        .collect::<Vec<_>>()
-        .into_iter()
-        .any(|operand| derivative_in_param(&mut model, operand, param).is_some())
+    let reached = model.graph.reachable(roots);
+    let whole_turns: Vec<NodeId> = reached.iter().filter_map(|&id| whole_turns(&model, id)).collect();
+    let mut moved = Vec::new();
+    for id in reached {
+        if switches(&model, id) && !whole_turns.contains(&id) {
+            // A time in whole steps decides, too.
+            let mut decide = model.graph.reachable([id]);
+            decide.retain(|id| jumps(&model, *id) && !whole_turns.contains(id));
+            moved.extend(decide.into_iter().flat_map(|id| model.graph.operands(id)));
+        }
+        if let Node::Select(condition, ..) = model.graph.node(id)
+            && reads(&model, condition, |node| matches!(node, Node::State(_)))
+            && derivative_in_param(&mut model, id, param).is_none()
+        {
+            moved.extend(compared(&model, condition));
+        }
+    }
+    moved.into_iter().any(|operand| derivative_in_param(&mut model, operand, param).is_some())
+}
+
+/// The whole turns that a sine leaves out of its angle, which nobody sees.
+fn whole_turns(model: &Model, sine: NodeId) -> Option<NodeId> {
+    let node = |id| model.graph.node(id);
+    let Node::Unary(UnaryOp::Sin, angle) = node(sine) else { return None };
+    let Node::Binary(BinaryOp::Add, turned, _) = node(angle) else { return None };
+    let Node::Binary(BinaryOp::Mul, turn, part) = node(turned) else { return None };
+    let Node::Binary(BinaryOp::Sub, turns, whole) = node(part) else { return None };
+    let is_turn = matches!(node(turn), Node::Const(x, _) if x == std::f64::consts::TAU.to_bits());
+    (is_turn && node(whole) == Node::Unary(UnaryOp::Floor, turns)).then_some(whole)
 }
 
 /// The numbers that the comparisons of a condition compare.
@@ -61,7 +82,11 @@ fn switches(model: &Model, id: NodeId) -> bool {
     if !jumps(model, id) {
         return false;
     }
-    let reads = model.graph.reachable([id]);
-    let is = |what: fn(Node) -> bool| reads.iter().any(|&n| what(model.graph.node(n)));
-    is(|node| matches!(node, Node::Time | Node::StepTime)) && !is(|node| matches!(node, Node::State(_)))
+    reads(model, id, |node| matches!(node, Node::Time | Node::StepTime))
+        && !reads(model, id, |node| matches!(node, Node::State(_)))
+}
+
+/// Does an expression read something like this?
+fn reads(model: &Model, id: NodeId, what: fn(Node) -> bool) -> bool {
+    model.graph.reachable([id]).into_iter().any(|n| what(model.graph.node(n)))
 }
