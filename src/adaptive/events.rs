@@ -16,6 +16,8 @@ use std::sync::Arc;
 
 /// Events that are so near to each other (ms, or so much of the time) are at one time; so near are spikes found.
 pub const TINY_TIME: f64 = 1e-12;
+/// At one time spikes make others so often at most.
+const ROUNDS: u32 = 10_000;
 
 /// The edges of a projection with what they carry, and for how long.
 pub struct Lines {
@@ -221,7 +223,7 @@ impl Events {
         spikes: &mut Vec<(f64, FieldId, u64)>,
     ) -> Result<bool, EngineError> {
         let mut changed = false;
-        loop {
+        for _ in 0..ROUNDS {
             let mut came = false;
             let mut drives: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
             let mut receptors: Vec<usize> = Vec::new();
@@ -272,6 +274,8 @@ impl Events {
                 return Ok(changed);
             }
         }
+        let what = "spikes make each other without end; give cells a refractory time, or connections a longer delay";
+        Err(EngineError(format!("at {t} ms {what}")))
     }
 
     /// Cells spike of which it becomes true what makes a spike.
