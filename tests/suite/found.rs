@@ -2511,3 +2511,167 @@ fn times_of_cells_are_whole_steps_in_single_precision() {
         assert!(last_by(between, arguments).iter().all(|q| (q - 0.3).abs() < 1e-6), "{arguments:?}");
     }
 }
+
+/// A run of a model.
+fn done(model: &str, arguments: &[&str]) -> crate::cli::Done {
+    neuroc(&folder(&[("m.neuro", model)]), arguments)
+}
+
+/// Where a solution ends, a run with adaptive steps ends as others do: at once, where it is said, with what it has recorded.
+#[test]
+fn adaptive_steps_end_where_a_solution_does() {
+    let model = |rate: &str| {
+        format!(
+            "cell C {{ param p = 0.5 /mV/ms; state v: mV = 1 mV; v' = {rate} }}
+            network main {{ population c: C }}
+            run {{ duration = 5 ms; dt = 0.01 ms; method = adaptive; record c.v every 0.1 ms }}"
+        )
+    };
+    // It falls to 0 with a rate that has no end, runs away, or is driven back whenever it goes on.
+    let ends = [("-1 mV * 1 mV/ms / v", 0.5), ("p * v * v", 2.0), ("if v > 1.3 mV then -1 mV/ms else 1 mV/ms", 0.3)];
+    for (rate, end) in ends {
+        let here = folder(&[("m.neuro", &model(rate))]);
+        let done = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"]);
+        let said = format!("`v` of cell 0 became NaN (not a number) at t = {end}");
+        assert!(
+            done.code == 1
+                && done.err.contains(&said)
+                && done.err.contains("m.neuro:1:")
+                && done.err.contains("no step is short enough"),
+            "{rate}: {}",
+            done.err
+        );
+        let kept = RunResult::read_npz(&here.path().join("o.npz")).unwrap();
+        let rows = kept.series[0].values.shape().0;
+        assert!((rows as f64 - end * 10.0).abs() < 1.5, "{rate}: {rows}");
+    }
+    // One run of a sweep, and bad runs of a search.
+    let away = model("p * v * v");
+    let here = folder(&[("m.neuro", &away)]);
+    let sweep = "p=0.02/mV/ms,0.5/mV/ms,0.1/mV/ms";
+    let swept = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "o.npz", "--sweep", sweep]);
+    assert!(swept.code == 1 && here.path().join("o.npz").exists(), "{}", swept.err);
+    let fine = neuroc(
+        &here,
+        &["run", "m.neuro", "--engine", "interp", "-o", "t.csv", "--set", "p=0.1/mV/ms", "--sweep", "none"],
+    );
+    assert_eq!(fine.code, 0, "{}", fine.err);
+    let fit = neuroc(
+        &here,
+        &[
+            "fit",
+            "m.neuro",
+            "--engine",
+            "interp",
+            "--free",
+            "p=0.02..0.4/mV/ms",
+            "--target",
+            "c.v=t.csv",
+            "--search",
+            "nelder-mead",
+            "-o",
+            "x.set",
+        ],
+    );
+    let found = fs::read_to_string(here.path().join("x.set")).unwrap_or_default();
+    assert!(fit.code == 0 && found.contains("p=0.1"), "{found}{}", fit.err);
+}
+
+/// A gradient is the same whichever way it is found: a selection that makes a slope 0 keeps it 0.
+#[test]
+fn what_a_selection_makes_0_stays_0_forward() {
+    let model =
+        "cell C { param p = 1; state v: mV = 5 mV; v' = -v / 5 ms + 0.1 mV/ms * sqrt(max(p * v / 1 mV - 3, 0)) }
+        network main { population c: C }
+        run { duration = 20 ms; dt = 0.1 ms; method = exp_euler; record c.v every 1 ms }";
+    let here = folder(&[("m.neuro", model)]);
+    let run = ["run", "m.neuro", "--engine", "interp", "--set", "p=1.3", "-o", "t.csv"];
+    assert_eq!(neuroc(&here, &run).code, 0);
+    for mode in ["forward", "reverse"] {
+        let fit = neuroc(
+            &here,
+            &[
+                "fit",
+                "m.neuro",
+                "--engine",
+                "interp",
+                "--free",
+                "p=0.5..2",
+                "--target",
+                "c.v=t.csv",
+                "--mode",
+                mode,
+                "-o",
+                "x.set",
+            ],
+        );
+        let found = fs::read_to_string(here.path().join("x.set")).unwrap_or_default();
+        let p: f64 = found.split('=').next_back().and_then(|x| x.trim().parse().ok()).unwrap_or(f64::NAN);
+        assert!(fit.code == 0 && (p - 1.3).abs() < 1e-3, "{mode}: {found}{}", fit.err);
+    }
+}
+
+/// Only what nothing depends on is said to be so, and who moves a threshold is told that.
+#[test]
+fn what_targets_depend_on_is_known() {
+    let model = |equation: &str| {
+        format!(
+            "cell C {{ param tau = 10 ms; param th = 1 mV; param k = 2 mV; param unread = 1; state v: mV = 5 mV; {equation}; input inj: mV/ms }}
+            network main {{ param n = 2; population c: C[n]; input s: sine(delay = 1 ms, duration = 15 ms, amplitude = 1 mV/ms, period = 5 ms, phase = 0) -> c.inj }}
+            run {{ duration = 20 ms; dt = 0.1 ms; record c.v every 1 ms }}"
+        )
+    };
+    let fit = |equation: &str, free: &str, more: &[&str]| {
+        let here = folder(&[("m.neuro", &model(equation))]);
+        let run = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "t.csv"]);
+        assert_eq!(run.code, 0, "{}", run.err);
+        let fit = ["fit", "m.neuro", "--engine", "interp", "--target", "c.v=t.csv", "-o", "x.set", "--free", free];
+        neuroc(&here, &[&fit, more].concat())
+    };
+    let decay = "v' = -v / tau + inj";
+    // The middle of the bounds is the best value; around a 0/0 the sides meet; nobody sees which turn of a sine it is.
+    let guarded = "let x = (v - th) / k; v' = -v / tau + inj + 0.1 mV/ms * (if abs(x) < 1e-6 then 1 - x / 2 else x / (exp(x) - 1))";
+    let fine = [
+        (decay, "c.tau=5..15ms"),
+        (guarded, "c.th=0.5..2mV"),
+        (guarded, "c.k=1..4mV"),
+        (decay, "s.period=4..7ms"),
+        ("v' = if v < th then 0 mV/ms else -v / tau", "c.tau=5..15ms"),
+    ];
+    for (equation, free) in fine {
+        let done = fit(equation, free, &[]);
+        assert_eq!(done.code, 0, "{free}: {}", done.err);
+    }
+    let unread = fit(decay, "c.unread=1..3", &[]);
+    assert!(unread.code == 2 && unread.err.contains("no target depends on `c.unread`"), "{}", unread.err);
+    let step = "v' = if v < th then 0 mV/ms else -v / tau";
+    let moved = fit(step, "c.th=0.5..2mV", &[]);
+    let said = "`c.th` moves the time at which something is switched, and has no gradient";
+    assert!(moved.code == 1 && moved.err.contains(said) && moved.err.contains("nelder_mead"), "{}", moved.err);
+    assert_eq!(fit(step, "c.th=0.5..2mV", &["--search", "nelder-mead"]).code, 0);
+    // No search tries whole numbers.
+    let size = fit(decay, "n=1..5", &[]);
+    assert!(size.code == 1 && size.err.contains("`--sweep n=...`"), "{}", size.err);
+}
+
+/// With adaptive steps an event arrives any time later, however short `dt` is; what comes at once has help that can be followed.
+#[test]
+fn adaptive_steps_take_any_delay() {
+    let model = |weight: &str, delay: &str| {
+        format!(
+            "synapse Kick {{ on event(weight: mV) {{ v += weight }} }}
+            cell Lif {{ state v: mV = -60 mV; v' = (-40 mV - v) / 10 ms; spike when v >= -50 mV {{ v = -60 mV }} }}
+            network main {{ population b: Lif[2]; init b.v = -60 mV - 1 mV * index
+                connect b -> b via Kick {{ rule = all_to_all(); weight = {weight}; delay = {delay} }} }}
+            run {{ duration = 10 ms; dt = 0.1 ms; method = adaptive; record b.v every 10 ms }}"
+        )
+    };
+    assert_eq!(last_of(&model("1 mV", "0.01 ms"), &[]).len(), 1);
+    let run = |weight: &str, delay: &str| done(&model(weight, delay), &["run", "m.neuro", "-o", "o.npz"]);
+    let none = run("1 mV", "0 ms");
+    let said = "with adaptive steps a spike arrives any time later, but later";
+    assert!(none.code == 1 && none.err.contains(said) && !none.err.contains("after_threshold"), "{}", none.err);
+    // Who answers itself at next to no time does so without end.
+    let endless = run("15 mV", "1e-14 ms");
+    assert!(endless.code == 1 && endless.err.contains("spikes make each other without end"), "{}", endless.err);
+}
