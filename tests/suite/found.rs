@@ -2234,7 +2234,6 @@ fn a_stopped_run_without_a_picture_is_stopped() {
     assert_eq!(done.status.code(), Some(130), "{said}");
 }
 
-
 /// A cell with two sections, and what a test does with it.
 fn two_sections(network: &str, run: &str) -> String {
     format!(
