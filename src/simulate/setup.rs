@@ -181,7 +181,7 @@ fn delays(model: &Model, extent: &Extent, p: &Projection, edges: &Projected) -> 
             Code::OutOfDomain,
             p.span,
             message,
-            format!("nothing is on its way for more than {LONGEST}"),
+            format!("nothing is on its way for more than {LONGEST} steps"),
         );
         let d = if back > 1.0 {
             d.note(format!("spikes of the target take {back} times as long to the synapse"))
