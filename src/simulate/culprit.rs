@@ -93,6 +93,11 @@ impl Scene<'_> {
                 return Ok(d.help(help));
             }
         }
+        if step > 0 && self.model.method == Method::Adaptive {
+            let what =
+                "it changes too fast, has no finite rate, or is driven back over a threshold whenever it crosses it";
+            d = d.note(format!("no step is short enough for the tolerances: {what}"));
+        }
         let far = |s: &State| {
             let at_last = before.and_then(|(_, states)| states.get(&culprit.field)?.get(culprit.cell));
             s.dim == Dim::VOLTAGE && at_last.is_some_and(|x| x.abs() > FAR)
@@ -224,11 +229,7 @@ impl Scene<'_> {
         let smaller = format!("try a smaller time step (`--dt {}ms`)", shown(self.extent.grid.dt / 2.0));
         let other = match self.model.method {
             // Its steps are no time steps of the model.
-            Method::Adaptive => {
-                return "no step is short enough for the tolerances: it changes too fast, has no finite rate, or is driven back over a threshold whenever it \
-                    crosses it; where it should not, try a larger `atol` (`--atol 1e-5`)"
-                    .into();
-            }
+            Method::Adaptive => return "try a larger `atol` (`--atol 1e-5`)".into(),
             Method::Euler | Method::Heun | Method::Rk4 => Method::ExpEuler,
             // What integrates junctions is as stable as these.
             Method::ExpEuler | Method::Cnexp | Method::CrankNicolson | Method::Exact
