@@ -26,9 +26,13 @@ pub fn run(program: &mut Program, _options: &Options) {
 fn quotient(rw: &mut Rewriter<'_>, x: ValueId) -> ValueId {
     let log2e = rw.constant(std::f64::consts::LOG2_E);
     let ln2 = rw.constant(std::f64::consts::LN_2);
-    let most = rw.constant(HIGHEST);
     let y = rw.mul(x, log2e);
-    let y = if rw.range(y).hi < HIGHEST { y } else { rw.value(OpKind::Binary(BinaryOp::Min, most, y)) };
+    let y = if rw.range(y).hi < HIGHEST {
+        y
+    } else {
+        let most = rw.constant(HIGHEST);
+        rw.value(OpKind::Binary(BinaryOp::Min, most, y))
+    };
     let y = rw.unary(UnaryOp::Nonzero, y);
     let above = rw.mul(y, ln2);
     let below = rw.unary(UnaryOp::Exp2m1, y);
