@@ -63,7 +63,7 @@ const SEVERAL: &[(&str, usize)] = &[
     ("kinetics_to_itself_and_twice", 2),
     ("kinetics_unknown_names", 2),
     ("kinetics_wrong_dimension", 3),
-    ("words_of_blocks_alone", 99),
+    ("words_of_blocks_alone", 11),
 ];
 
 /// Codes that no model file alone can produce, with the reason.
