@@ -37,8 +37,7 @@ use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// How a command ended.
-// Of two ends the later one is told.
+/// How a command ended. Of two ends the one is told that stands later here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// Fine.

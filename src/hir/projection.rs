@@ -259,10 +259,9 @@ impl<'a> Lowerer<'a> {
                         return None;
                     }
                 }
-                let via = (via, draft.said_of_both([&before, &behind], via));
-                let receptor = self.receptor(draft, (&behind, &target), via, synapse)?;
-                let sent = Some(self.sender(draft, (&before, &source), via, synapse)?);
-                let (via, _) = via;
+                let args = draft.said_of_both([&before, &behind], via);
+                let receptor = self.receptor(draft, (&behind, &target), (via, args), synapse)?;
+                let sent = Some(self.sender(draft, (&before, &source), (via, args), synapse)?);
                 let (from, to) = (before.population, behind.population);
                 let name = draft.line_name([from, to], receptor);
                 let joins = Joins { rule, ends: [from, to] };
