@@ -11,7 +11,8 @@
 //! fused multiply-add is two. Elementary functions count as what they consist of in [`crate::runtime::math`], found by running them
 //! on a number that counts. Random numbers and recorded series are mostly integer work and memory: they are counted apart, as
 //! draws and samples. Singles among lanes in `f64` are two to a place: their operations count half, as functions and flops they count
-//! whole. Work on numbers that all cells share is done once for all of them and not counted.
+//! whole. Work on numbers that all cells share is done once for all of them and not counted. Of branched cells each element counts as a cell; what
+//! it adds to another, and its row of equations, are work of its own.
 
 mod counted;
 #[cfg(test)]
@@ -279,10 +280,14 @@ fn cost(plan: &Plan, space: &SpacePlan, kernel: &KernelPlan) -> Cost {
         let gathers = edges.body.iter().filter(|stmt| matches!(stmt.expr, Expr::There(_))).count();
         EdgeCost { entry: edges.edges as usize, work: work(&edges.body) + adds, gathers: gathers as f64 }
     };
-    let in_memory = |bank: Bank| {
-        let of_space = |home: &&Home| matches!(home, Home::Slot(s, b, _) if *s == space.space && *b == bank);
-        plan.homes.iter().filter(of_space).count() as f64
+    let kept = |home: &&Home| match home {
+        Home::Slot(s, Bank::State | Bank::Cell | Bank::Temp, _) | Home::Flat(s, _) => *s == space.space,
+        _ => false,
     };
+    // Of branched cells: what comes along a map, what is added along one, and a row of equations.
+    let along = kernel.cell.iter().chain(&kernel.body).filter(|stmt| matches!(stmt.expr, Expr::Along(..))).count();
+    let (adds, rows) = (kernel.adds.len() as f64, f64::from(u8::from(kernel.solves.is_some())));
+    let added = Work { plain: adds, flops: adds, ..Work::default() };
     // What a kernel that goes by itself shares, it writes every step; a pass what it has stored.
     let shared = match kernel.nest {
         Nest::Blocks => 0,
@@ -298,15 +303,38 @@ fn cost(plan: &Plan, space: &SpacePlan, kernel: &KernelPlan) -> Cost {
         },
         fused: kernel.nest == Nest::Blocks,
         block: work(&kernel.cell),
-        body: work(&kernel.body),
+        body: work(&kernel.body) + added + ROW * rows,
         edges: kernel.edges.iter().map(edge).collect(),
-        loads: kernel.registers.iter().filter(|register| register.used).count() as f64,
+        loads: kernel.registers.iter().filter(|register| register.used).count() as f64
+            + along as f64
+            + adds
+            + ROW_LOADS * rows,
         stores: changed.count() as f64,
-        writes: kernel.stores.len() as f64,
+        writes: kernel.stores.len() as f64 + adds + ROW_STORES * rows,
         exchanged: shared as f64,
-        kept: in_memory(Bank::State) + in_memory(Bank::Cell) + in_memory(Bank::Temp),
+        kept: plan.homes.iter().filter(kept).count() as f64,
     }
 }
+
+/// What an element of a branched cell costs when equations along the tree are solved ([`crate::runtime::branches::solve`]): towards the root a quotient,
+/// the factor, and what that takes from the parent's diagonal and right-hand side; on the way back what the parent's solution takes from its own.
+const ROW: Work = Work {
+    plain: 8.0,
+    fused: 0.0,
+    divisions: 1.0,
+    exponentials: 0.0,
+    functions: 0.0,
+    exponential_operations: 0.0,
+    function_operations: 0.0,
+    function_divisions: 0.0,
+    flops: 9.0,
+    uniform_draws: 0.0,
+    normal_draws: 0.0,
+    exponential_draws: 0.0,
+    samples: 0.0,
+};
+const ROW_LOADS: f64 = 9.0;
+const ROW_STORES: f64 = 4.0;
 
 /// The work of one operation in lanes.
 fn of(expr: &Expr, precision: Precision) -> Work {

@@ -134,3 +134,74 @@ fn functions_count_as_what_they_consist_of() {
     assert_eq!(inside(UnaryOp::Exp, Precision::F64), Inside { plain: 2 + 2 + 2 + 2 + 1, fused: 11, divisions: 0 });
     assert_eq!(inside(UnaryOp::Exp, Precision::F32), Inside { plain: 2 + 2 + 2 + 2 + 1, fused: 6, divisions: 0 });
 }
+
+/// A cable: a current in some of its compartments, and their equations.
+const CABLE: &str = r#"program "cable"
+space @p
+space @p.compartments of @p tree
+space @p.all.L in @p.compartments
+uniform @g
+uniform @twice
+state @p.v over @p.compartments
+const @p.axial over @p.compartments
+const @p.beside over @p.compartments
+temp @p.membrane over @p.compartments
+temp @p.diagonal over @p.compartments
+temp @p.rhs over @p.compartments
+temp @p.next over @p.compartments
+fn init {
+  over @p.compartments {
+    %0 = const 1.0
+    %1 = const -1.0
+    store @p.v, %0
+    store @p.axial, %0
+    store @p.beside, %1
+  }
+}
+fn step steps 40 {
+  once {
+    %0 = field @g
+    %1 = field @twice
+  }
+  over @p.all.L {
+    %2 = gather @p.v along in
+    %3 = mul %2, %0
+    accumulate @p.membrane along in, %3
+  }
+  over @p.compartments {
+    %4 = field @p.v
+    %5 = field @p.membrane
+    %6 = sub %4, %5
+    %7 = field @p.axial
+    %8 = add %7, %1
+    store @p.diagonal, %8
+    store @p.rhs, %6
+  }
+  over @p.compartments {
+    %9 = field @p.axial
+    accumulate @p.diagonal along parent, %9
+  }
+  solve tree @p.next: diag @p.diagonal, off @p.beside, rhs @p.rhs
+  over @p.compartments {
+    %10 = field @p.next
+    store @p.v, %10
+  }
+}
+"#;
+
+#[test]
+fn elements_of_branched_cells_are_counted_with_what_they_add_and_solve() {
+    let [compartments, current] = &of_text(CABLE, Precision::F64)[..] else { panic!("two spaces") };
+    // mul, and the sum; v comes along a map, the sum is read and written.
+    assert_eq!((current.body.plain, current.body.flops), (2.0, 2.0));
+    assert_eq!((current.loads, current.stores, current.writes, current.kept), (2.0, 0.0, 1.0, 0.0));
+    // sub, add, the sum in the parent, and a row: a quotient, three products and two differences, two products and a difference.
+    let body = compartments.body;
+    assert_eq!((body.plain, body.divisions, body.flops), (3.0 + 8.0, 1.0, 3.0 + 9.0));
+    // v, membrane, axial; axial and the parent's diagonal; a row; next.
+    assert_eq!(compartments.loads, 3.0 + 2.0 + 9.0 + 1.0);
+    // diagonal, rhs; the parent's diagonal; a row; v.
+    assert_eq!(compartments.writes, 2.0 + 1.0 + 4.0 + 1.0);
+    // v, axial, beside, membrane, diagonal, rhs, next.
+    assert_eq!(compartments.kept, 7.0);
+}
