@@ -302,7 +302,7 @@ fn d7_any_name_compiles() {
         network main { population a: P; population A: P[2]; population fn: P; population r#type: P }
         run { duration = 1 ms; dt = 0.1 ms; method = euler; record a.x; record A.x; record fn.x }"
         .replace("population r#type: P", "population self: P; population static: P");
-    let docs = "//! A model\u{202e} with\rdocs: TABLE, NAME and PRECISION.\n//! ```\n//! std::fs::write(\"PWNED\", \"x\").unwrap();\n//! ```\n";
+    let docs = "//! A model\u{202e} with\r//! docs: TABLE, NAME and PRECISION.\n//! ```\n//! std::fs::write(\"PWNED\", \"x\").unwrap();\n//! ```\n";
     let here = folder(&[("static.neuro", &format!("{docs}{text}"))]);
     says(here.path(), &["run", "static.neuro", "-o", "o.npz", "--quiet"], 0);
     says(here.path(), &["build", "static.neuro", "-o", "made"], 0);
