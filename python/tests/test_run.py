@@ -558,7 +558,7 @@ def test_times_that_are_none_are_not_saved(squid, tmp_path):
 def test_spikes_are_saved_by_the_names_of_their_populations(tmp_path):
     (tmp_path / "m.neuro").write_text(
         """cell C { param rate = 0.5; state w = 0; w' = rate / (1 ms); spike when w > 1 { w = 0 } }
-        network main { population a: C; population b: C[2]; b.rate = 1 }
+        network main { population a: C; population b: C[2]; param b.rate = 1 }
         run { duration = 20 ms; dt = 0.1 ms; record spikes of a; record spikes of b }"""
     )
     model = neuroc.load(tmp_path / "m.neuro")
