@@ -470,7 +470,7 @@ where
 }
 
 /// Can a function stand in an expression of a kind of places?
-fn stands_in(function: FunctionKind, place: ScopeKind) -> bool {
+pub(super) fn stands_in(function: FunctionKind, place: ScopeKind) -> bool {
     match function {
         FunctionKind::Draw(_) => {
             matches!(

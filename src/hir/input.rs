@@ -4,6 +4,7 @@
 //! Never true here: an input changes a state by itself.
 
 use super::builtins::{self, FunctionKind};
+use super::calls::stands_in;
 use super::error::{KineticsError, MorphologyError, NetworkError};
 use super::items::ItemKind;
 use super::lower::{Definition, Lowerer};
@@ -294,7 +295,8 @@ impl<'a> Lowerer<'a> {
                     return true;
                 }
                 let Some(item) = self.item(file, &name.text) else {
-                    return builtins::function(&name.text).is_some_and(|f| differs(f.kind));
+                    // What cannot stand in a parameter of the network.
+                    return builtins::function(&name.text).is_some_and(|f| !stands_in(f.kind, ScopeKind::Network));
                 };
                 let ItemKind::Function(function) = item.kind else { return false };
                 seen.insert((item.file, item.index)) && self.differs((item.file, true), &function.body, seen)
@@ -358,28 +360,6 @@ impl<'a> Lowerer<'a> {
         }
         let dim = definition.item.symbol(port).ty.dim();
         self.expect(scope, value.clone(), dim, &format!("input `{}`", name.text)).map(|_| None)
-    }
-}
-
-/// Does what a function gives differ from cell to cell, or in time, whatever its arguments are?
-fn differs(function: FunctionKind) -> bool {
-    match function {
-        FunctionKind::Draw(_)
-        | FunctionKind::File
-        | FunctionKind::Series
-        | FunctionKind::Stimulus(_)
-        | FunctionKind::Noise
-        | FunctionKind::WhiteNoise
-        | FunctionKind::OrnsteinUhlenbeck
-        | FunctionKind::Xi
-        | FunctionKind::Chance => true,
-        FunctionKind::Pure(_)
-        | FunctionKind::Same(_)
-        | FunctionKind::Root
-        | FunctionKind::Variadic(_)
-        | FunctionKind::Clamp
-        | FunctionKind::Step
-        | FunctionKind::Rate(_) => false,
     }
 }
 

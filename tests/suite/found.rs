@@ -2,10 +2,11 @@
 //!
 //! Rows are f (an internal error, or wrong numbers), r (results), c (commands), m (messages that misled) and p (what papers needed).
 
-use crate::cli::{folder, neuroc};
+use crate::cli::{Done, folder, neuroc};
 use neuroc::results::{ParameterValues, RunResult};
 use std::fs;
 use std::path::Path;
+use tempfile::TempDir;
 
 /// Rows that cases in `tests/errors` (by name) and tests (`file::name`) show.
 #[rustfmt::skip]
@@ -2556,26 +2557,17 @@ fn adaptive_steps_end_where_a_solution_does() {
         &["run", "m.neuro", "--engine", "interp", "-o", "t.csv", "--set", "p=0.1/mV/ms", "--sweep", "none"],
     );
     assert_eq!(fine.code, 0, "{}", fine.err);
-    let fit = neuroc(
-        &here,
-        &[
-            "fit",
-            "m.neuro",
-            "--engine",
-            "interp",
-            "--free",
-            "p=0.02..0.3/mV/ms",
-            "--target",
-            "c.v=t.csv",
-            "--search",
-            "nelder-mead",
-            "-o",
-            "x.set",
-        ],
-    );
+    let (p, fit) = found_by(&here, &["--free", "p=0.02..0.3/mV/ms", "--search", "nelder-mead"]);
+    assert!(fit.code == 0 && (p - 0.1).abs() < 1e-4, "{p} {}", fit.err);
+}
+
+/// The one parameter that a fit of `m.neuro` to `t.csv` finds.
+fn found_by(here: &TempDir, arguments: &[&str]) -> (f64, Done) {
+    let fit = ["fit", "m.neuro", "--engine", "interp", "--target", "c.v=t.csv", "-o", "x.set"];
+    let fit = neuroc(here, &[&fit, arguments].concat());
     let found = fs::read_to_string(here.path().join("x.set")).unwrap_or_default();
-    let p: f64 = found.rsplit(['=', ' ', '/']).find_map(|word| word.trim().parse().ok()).unwrap_or(f64::NAN);
-    assert!(fit.code == 0 && (p - 0.1).abs() < 1e-4, "{found}{}", fit.err);
+    let number = found.rsplit(['=', ' ', '/']).find_map(|word| word.trim().parse().ok());
+    (number.unwrap_or(f64::NAN), fit)
 }
 
 /// A gradient is the same whichever way it is found: a selection that makes a slope 0 keeps it 0.
@@ -2589,26 +2581,8 @@ fn what_a_selection_makes_0_stays_0_forward() {
     let run = ["run", "m.neuro", "--engine", "interp", "--set", "p=1.3", "-o", "t.csv"];
     assert_eq!(neuroc(&here, &run).code, 0);
     for mode in ["forward", "reverse"] {
-        let fit = neuroc(
-            &here,
-            &[
-                "fit",
-                "m.neuro",
-                "--engine",
-                "interp",
-                "--free",
-                "p=0.5..2",
-                "--target",
-                "c.v=t.csv",
-                "--mode",
-                mode,
-                "-o",
-                "x.set",
-            ],
-        );
-        let found = fs::read_to_string(here.path().join("x.set")).unwrap_or_default();
-        let p: f64 = found.split('=').next_back().and_then(|x| x.trim().parse().ok()).unwrap_or(f64::NAN);
-        assert!(fit.code == 0 && (p - 1.3).abs() < 0.02, "{mode}: {found}{}", fit.err);
+        let (p, fit) = found_by(&here, &["--free", "p=0.5..2", "--mode", mode]);
+        assert!(fit.code == 0 && (p - 1.3).abs() < 0.02, "{mode}: {p} {}", fit.err);
     }
 }
 
