@@ -160,6 +160,13 @@ pub struct CompileOptions {
 }
 
 impl CompileOptions {
+    /// The same of the model as it is written: nothing is set from outside, and its passes are the usual ones.
+    pub fn as_written(&self) -> CompileOptions {
+        let usual = CompileOptions::default();
+        let (backend, fuse, keep_all, tolerance) = (self.backend, self.fuse, self.keep_all, self.tolerance);
+        CompileOptions { backend, fuse, keep_all, tolerance, ..usual }
+    }
+
     /// The full names of the parameters and initial values that are set; what is no setting, or names nothing, is told elsewhere.
     pub fn names_set(&self, model: &ode::Model) -> BTreeSet<String> {
         let overrides = self.set.iter().filter_map(|text| Some(ode::parse_override(text).ok()?.name));

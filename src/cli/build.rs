@@ -3,14 +3,16 @@
 #[cfg(feature = "xla")]
 use super::settings::DeviceName;
 use super::settings::{ModelSettings, PassSettings, PrecisionName};
-use super::{Exit, accuracy, complain, misused, report, say};
+use super::{Exit, accuracy, blamed, complain, misused, report, say};
 #[cfg(feature = "xla")]
 use crate::artefact::File;
 #[cfg(feature = "xla")]
 use crate::codegen::plan::Plan;
 use crate::codegen::rust::{self, InterfaceError, SourceFile};
 use crate::diag::{Code, Diagnostic};
-use crate::driver::{self, Experiment};
+#[cfg(feature = "xla")]
+use crate::driver::Experiment;
+use crate::driver::{self, Draft};
 #[cfg(feature = "xla")]
 use crate::engine::EngineError;
 use crate::engine::rustc::{self, CompileOptions as RustcOptions};
@@ -102,15 +104,23 @@ pub fn run(args: &Args) -> Exit {
         Err(exit) => return exit,
     };
     let options = driver::CompileOptions { keep_all: true, ..settings };
+    let blame = |errors: &[Diagnostic]| {
+        report(&checked.sources, errors);
+        blamed(&checked, &options, errors)
+    };
     let compiled = match driver::compile(&checked, &options, &mut |_, _, _| {}) {
         Ok(compiled) => compiled,
-        Err(errors) => return fail(&errors),
+        Err(errors) => return blame(&errors),
     };
     report(&checked.sources, &compiled.warnings);
     if args.opt.explain {
         say(accuracy::explain(compiled.program.program(), args.opt.accuracy, args.precision()));
     }
-    let experiment = match Experiment::new(compiled) {
+    let draft = match Draft::new(compiled) {
+        Ok(draft) => draft,
+        Err(errors) => return blame(&errors),
+    };
+    let experiment = match draft.experiment() {
         Ok(experiment) => experiment,
         Err(errors) => return fail(&errors),
     };

@@ -1,7 +1,7 @@
 //! `neuroc emit`.
 
 use super::settings::{ModelSettings, PassSettings, PrecisionName};
-use super::{Exit, accuracy, complain, deliver, report, say};
+use super::{Exit, accuracy, blamed, complain, deliver, report, say};
 use crate::codegen::plan::Precision;
 use crate::driver::Passes;
 use crate::stages::{self, Stage};
@@ -89,7 +89,7 @@ pub fn run(args: &Args) -> Exit {
         }
         Err(errors) => {
             report(&checked.sources, &errors);
-            Exit::of(&errors)
+            blamed(&checked, &options, &errors)
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `neuroc info`.
 
 use super::settings::{ModelSettings, PassSettings, PrecisionName};
-use super::{Exit, deliver, memory, report};
+use super::{Exit, blamed, deliver, memory, report};
 use crate::diag::Diagnostic;
 use crate::driver::{self, Checked, CompileOptions, Draft};
 use crate::hir::{Cell, Morphology, SymbolKind, shown};
@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> Exit {
         }
         Err(errors) => {
             report(&checked.sources, &errors);
-            Exit::of(&errors)
+            blamed(&checked, &options, &errors)
         }
     }
 }

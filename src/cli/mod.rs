@@ -29,7 +29,7 @@ mod train;
 mod verify;
 
 use crate::diag::{self, Diagnostic};
-use crate::driver::{self, Checked};
+use crate::driver::{self, Checked, CompileOptions, Draft};
 use crate::source::SourceMap;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -191,6 +191,17 @@ fn check(path: &Path) -> Checked {
         return Checked { sources: SourceMap::default(), model: None, diagnostics: vec![d] };
     }
     driver::check_bytes("<stdin>", Path::new(""), bytes)
+}
+
+/// After errors on the way to a draft with these options: where the model is right as it is written, the command line is at fault.
+fn blamed(checked: &Checked, options: &CompileOptions, errors: &[Diagnostic]) -> Exit {
+    let exit = Exit::of(errors);
+    if !matches!(exit, Exit::Model | Exit::Usage) {
+        return exit;
+    }
+    let written = options.as_written();
+    let right = || driver::compile(checked, &written, &mut |_, _, _| {}).and_then(Draft::new).is_ok();
+    if written != *options && right() { Exit::Usage } else { Exit::Model }
 }
 
 /// Prints diagnostics for people.

@@ -2,7 +2,7 @@
 
 use super::progress::{Interrupt, Progress};
 use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings, PrecisionName};
-use super::{Exit, accuracy, complain, deliver, memory, misused, report, say, sweep, writable};
+use super::{Exit, accuracy, blamed, complain, deliver, memory, misused, report, say, sweep, writable};
 use crate::codegen::plan::Plan;
 use crate::diag::Diagnostic;
 use crate::driver::{self, Checked, CompileOptions, Draft, Experiment, Made, Ready, Sample};
@@ -146,19 +146,18 @@ fn prepared(
     let mut options = CompileOptions { keep_all: more.keep_all, seed: options.seed.or(more.seed), ..options };
     let sample = more.sample.map(|number| sampled(&checked, &options, number)).transpose()?;
     options.per_cell.extend(sample.iter().map(Sample::first));
-    let compiled = driver::compile(&checked, &options, &mut |_, _, _| {}).map_err(fail)?;
+    let blame = |errors: Vec<Diagnostic>| {
+        report(&checked.sources, &errors);
+        blamed(&checked, &options, &errors)
+    };
+    let compiled = driver::compile(&checked, &options, &mut |_, _, _| {}).map_err(blame)?;
     if opt.explain {
         say(accuracy::explain(compiled.program.program(), opt.accuracy, engine.precision()));
     }
     if !quiet {
         report(&checked.sources, &compiled.warnings);
     }
-    let draft = Draft::new(compiled).map_err(|errors| {
-        // A time step that the model itself chose badly has no place either.
-        let given = settings.dt.is_some() || settings.duration.is_some();
-        let exit = fail(errors);
-        if given || exit != Exit::Usage { exit } else { Exit::Model }
-    })?;
+    let draft = Draft::new(compiled).map_err(blame)?;
     let precision = engine.precision().into();
     // What is recorded goes to files while the run goes on.
     fits((draft.memory(precision, backend).0, 0.0), more.memory)?;

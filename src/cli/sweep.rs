@@ -6,7 +6,7 @@
 
 use super::progress::{self, Interrupt};
 use super::run::{Args, draw, fits, fits_on_disk};
-use super::{Exit, complain, deliver, memory, report, say};
+use super::{Exit, blamed, complain, deliver, memory, report, say};
 use crate::diag::Diagnostic;
 use crate::driver::{self, Checked, Crew, Done, Draft, Made, Sweep};
 use crate::engine::native::NativeOptions;
@@ -85,7 +85,7 @@ pub fn run(
     let design = ode::design(&flat, sweeps, &args.settings.set, args.settings.seed.is_some()).map_err(fail)?;
     let precision = args.engine.precision().into();
     let sweep = Sweep { checked, options: &options, design: &design, precision };
-    let draft = look_at_all(&sweep, args.quiet)?;
+    let draft = look_at_all(&sweep, args)?;
     let runs = design.runs();
     let crew = crew(&draft, args, runs, precision)?;
     let experiment = draft.experiment().map_err(|errors| fail(sweep.told(0, errors)))?;
@@ -291,11 +291,15 @@ const LOOKED_AT: usize = 2000;
 const WARNINGS: usize = 10;
 
 /// Looks at the values of the runs before any of them begins. Answers the first one.
-fn look_at_all(sweep: &Sweep<'_>, quiet: bool) -> Result<Draft, Exit> {
-    let fail = |errors: Vec<Diagnostic>| {
+fn look_at_all(sweep: &Sweep<'_>, args: &Args) -> Result<Draft, Exit> {
+    let from_file = args.sweep.is_empty();
+    let fail = |run: usize, errors: Vec<Diagnostic>| {
         report(&sweep.checked.sources, &errors);
-        Exit::of(&errors)
+        let given = if from_file { sweep.options.clone() } else { sweep.options(run) };
+        blamed(sweep.checked, &given, &errors)
     };
+    // Values that do not go together.
+    let apart = if from_file { Exit::Model } else { Exit::Usage };
     let runs = sweep.design.runs();
     let shape = sweep.design.shape();
     let looked_at: Vec<usize> = if runs <= LOOKED_AT {
@@ -310,7 +314,7 @@ fn look_at_all(sweep: &Sweep<'_>, quiet: bool) -> Result<Draft, Exit> {
     let (mut first, mut of_first) = (None, None);
     let mut warnings: Vec<Diagnostic> = Vec::new();
     for run in looked_at {
-        let (flat, extent, odd) = sweep.look(run).map_err(fail)?;
+        let (flat, extent, odd) = sweep.look(run).map_err(|errors| fail(run, errors))?;
         for d in odd {
             let known = |other: &Diagnostic| {
                 (other.code, &other.message) == (d.code, &d.message) || other.labels == d.labels && other.code == d.code
@@ -324,7 +328,7 @@ fn look_at_all(sweep: &Sweep<'_>, quiet: bool) -> Result<Draft, Exit> {
         if *first.get_or_insert_with(|| sizes.clone()) != sizes {
             complain(format!("the run with {} has other numbers of cells than the first one", sweep.design.told(run)));
             say("help: the runs of a sweep have one shape; run the model once for each size");
-            return Err(Exit::Model);
+            return Err(apart);
         }
         let of_first = of_first.get_or_insert_with(|| edges.clone());
         if let Some(((name, count), (_, before))) = edges.iter().zip(&*of_first).find(|(now, first)| now.1 != first.1) {
@@ -336,13 +340,13 @@ fn look_at_all(sweep: &Sweep<'_>, quiet: bool) -> Result<Draft, Exit> {
                 "help: record something of cells instead, take a rule that draws as many edges for every seed (`fixed_in_degree`, \
                  `fixed_total_number`), or run the model once for each value",
             );
-            return Err(Exit::Model);
+            return Err(apart);
         }
     }
-    if !quiet {
+    if !args.quiet {
         report(&sweep.checked.sources, &warnings);
     }
-    sweep.draft(0).map_err(|errors| fail(sweep.told(0, errors)))
+    sweep.draft(0).map_err(|errors| fail(0, sweep.told(0, errors)))
 }
 
 /// As many runs at once as there are threads, and as the memory allows.

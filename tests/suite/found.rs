@@ -2650,3 +2650,42 @@ fn adaptive_steps_take_any_delay() {
     let endless = run("15 mV", "1e-14 ms");
     assert!(endless.code == 1 && endless.err.contains("spikes make each other without end"), "{}", endless.err);
 }
+
+/// What a command line sets in a model that is right without is its fault, wherever the message points.
+#[test]
+fn a_right_model_is_not_at_fault() {
+    let model = |degree: &str, dt: &str| {
+        format!(
+            "synapse Kick {{ on event(weight: mV) {{ v += weight }} }}
+            cell Lif {{ param tau = 20 ms; state v: mV = 0 mV; v' = -v / tau; spike when v >= 20 mV {{ v = 0 mV }} }}
+            network main {{ param n = 4; population b: Lif[n]
+                drive b via Kick from poisson(rate = 1 kHz * {degree}) {{ weight = 20 mV / n }} }}
+            run {{ duration = 1 ms; dt = {dt}; record b[0..2].v every 0.5 ms }}"
+        )
+    };
+    let code = |model: &str, more: &[&str]| {
+        let args = [&["run", "m.neuro", "--engine", "interp", "-o", "o.npz"], more].concat();
+        let done = done(model, &args);
+        assert!(done.code == 0 || done.err.contains("error"), "{more:?}: {}", done.err);
+        done.code
+    };
+    let right = model("n", "0.1 ms");
+    for (more, expected) in [
+        (&["--set", "n=3"][..], 0),
+        (&["--set", "n=0"], 2),
+        (&["--set", "n=-1"], 2),
+        (&["--every", "0.03ms"], 2),
+        (&["--dt", "0.3ms"], 2),
+        (&["--sweep", "n=2,3"], 2),
+        (&["--sweep", "tau=-1..1ms:2"], 2),
+        (&["--sweep", "tau=10..20ms:2"], 0),
+    ] {
+        assert_eq!(code(&right, more), expected, "{more:?}");
+    }
+    // A model that is wrong as it is written is, whatever is set.
+    for wrong in [model("(n - 5)", "0.1 ms"), model("n", "0.3 ms")] {
+        for more in [&[][..], &["--set", "n=3"], &["--every", "0.03ms"]] {
+            assert_eq!(code(&wrong, more), 1, "{more:?}");
+        }
+    }
+}

@@ -6,7 +6,7 @@
 use super::super::progress::{Interrupt, Progress};
 use super::super::run::fits;
 use super::super::settings::{EngineName, EngineSettings, PassSettings, PrecisionName};
-use super::super::{Exit, report, say};
+use super::super::{Exit, blamed, report, say};
 use super::{Args, estimate};
 use crate::diag::Diagnostic;
 use crate::driver::{self, Checked, Compiled, Draft, Experiment};
@@ -112,7 +112,10 @@ impl<'a> Runner<'a> {
         let Some(model) = &checked.model else { return Err(Exit::of(&checked.diagnostics)) };
         let interpreter = EngineName::Interp.backend();
         let options = args.settings.options(&args.opt, PrecisionName::F64, interpreter)?;
-        let (mut model, _) = driver::flatten(model, &options).map_err(|errors| failed(checked, &errors))?;
+        let (mut model, _) = driver::flatten(model, &options).map_err(|errors| {
+            report(&checked.sources, &errors);
+            blamed(checked, &options, &errors)
+        })?;
         // Runs are compared at all times: their spikes may differ.
         model.records.iter_mut().for_each(|record| record.around = None);
         Ok(Runner { args, checked, model, interrupt: Interrupt::catch() })
