@@ -57,7 +57,7 @@ pub use build::identifier;
 pub use connected::{Connected, Load, Prologue};
 pub use deliveries::{Delivery, Effect, is_delivery};
 pub use device::{DeviceClass, DevicePlan, GatherForm, Grouping, Stretch, pairs};
-pub use elimination::Elimination;
+pub use elimination::{Elimination, StageParts};
 pub use kernel::*;
 pub use lattice::Lattice;
 pub use passes::{Group, Passes};

@@ -37,7 +37,7 @@ impl Active {
         for stage in &function.stages {
             match stage {
                 Stage::Solve(solve) => {
-                    if solve.reads().iter().any(|f| self.fields.contains(f)) {
+                    if solve.reads().any(|f| self.fields.contains(&f)) {
                         self.fields.insert(solve.x);
                     }
                 }

@@ -218,31 +218,47 @@ impl Draft<'_> {
         };
         // Engines may use up what they solve with.
         let copies: Vec<FieldId> =
-            directions.iter().map(|_| self.fields.temp(&program.field(solve.diag).name, "used", over)).collect();
+            directions.iter().map(|_| self.fields.temp(&program.field(solve.own).name, "used", over)).collect();
+        // 0 beyond the root, 1 elsewhere.
+        let link_moves = directions.iter().any(|&(direction, _)| self.tangent(solve.link, direction).is_some());
+        let joined = link_moves.then(|| self.fields.temp(&program.field(solve.x).name, "joined", over));
         if !copies.is_empty() {
             let mut b = begin(course);
-            let diag = b.field(solve.diag);
-            copies.iter().for_each(|&copy| b.store(copy, diag));
+            let own = b.field(solve.own);
+            copies.iter().for_each(|&copy| b.store(copy, own));
+            if let Some(joined) = joined {
+                let one = b.constant(1.0);
+                b.store(joined, one);
+            }
             course.next = b.next();
             out.push(Stage::Region(b.finish()));
         }
         out.push(Stage::Solve(*solve));
-        for ((direction, x), diag) in directions.into_iter().zip(copies) {
+        for ((direction, x), own) in directions.into_iter().zip(copies) {
             let name = &program.field(solve.x).name;
             let rhs = self.fields.temp(name, "given", over);
-            let [of_diag, of_off, of_rhs] = solve.reads().map(|field| self.tangent(field, direction));
+            let [of_own, of_link, of_rhs] =
+                [solve.own, solve.link, solve.rhs].map(|field| self.tangent(field, direction));
+            let from = solve.from.and_then(|field| self.tangent(field, direction));
             let mut b = begin(course);
             let mut given = of_rhs.map(|field| b.field(field));
-            if let Some(of_diag) = of_diag {
-                let (moves, solution) = (b.field(of_diag), b.field(solve.x));
-                given = Some(less(&mut b, given, moves, solution));
+            if let Some(of_own) = of_own {
+                let (moves, mut moved) = (b.field(of_own), b.field(solve.x));
+                if let Some(from) = solve.from {
+                    let from = b.field(from);
+                    moved = b.binary(BinaryOp::Sub, moved, from);
+                }
+                given = Some(less(&mut b, given, moves, moved));
             }
-            if let Some(of_off) = of_off {
+            if let (Some(of_link), Some(joined)) = (of_link, joined) {
                 let [own, children] = ["own", "of_children"].map(|what| self.fields.temp(name, what, over));
-                let (moves, solution, above) = (b.field(of_off), b.field(solve.x), b.gather(solve.x, Map::Parent));
-                let of_own = less(&mut b, given, moves, above);
+                let (moves, solution, above) = (b.field(of_link), b.field(solve.x), b.gather(solve.x, Map::Parent));
+                let joined = b.gather(joined, Map::Parent);
+                let moves = b.binary(BinaryOp::Mul, moves, joined);
+                let rise = b.binary(BinaryOp::Sub, solution, above);
+                let of_own = less(&mut b, given, moves, rise);
                 b.store(own, of_own);
-                let of_parent = less(&mut b, None, moves, solution);
+                let of_parent = b.binary(BinaryOp::Mul, moves, rise);
                 b.accumulate(children, Some(Map::Parent), of_parent);
                 course.next = b.next();
                 out.push(Stage::Region(b.finish()));
@@ -254,7 +270,7 @@ impl Draft<'_> {
             b.store(rhs, given);
             course.next = b.next();
             out.push(Stage::Region(b.finish()));
-            out.push(Stage::Solve(Solve { x, diag, off: solve.off, rhs, origin: solve.origin }));
+            out.push(Stage::Solve(Solve { x, own, link: solve.link, rhs, from, origin: solve.origin }));
         }
     }
 }

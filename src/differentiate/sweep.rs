@@ -101,17 +101,15 @@ impl<'a> Sweep<'a> {
                 Stage::Solve(solve) => {
                     let solved = self.walk.solves[&at];
                     if self.needed.contains(&solved.x) {
-                        self.needed.extend([solved.diag, solved.off, solved.rhs]);
-                        let [x, diag, off, rhs] =
-                            [solved.x, solved.diag, solved.off, solved.rhs].map(|version| self.home(version));
+                        self.needed.extend([solved.own, solved.link, solved.rhs].into_iter().chain(solved.from));
+                        let [x, own, link, rhs] =
+                            [solved.x, solved.own, solved.link, solved.rhs].map(|version| self.home(version));
+                        let from = solved.from.map(|version| self.home(version));
                         // Engines may use up what they solve with, and the adjoint is solved for with the same.
-                        let copy =
-                            self.fields.temp(&self.program.field(solve.diag).name, "used", self.over(solved.diag));
-                        let mut b = RegionBuilder::new(self.over(solved.diag), self.next);
-                        let value = b.field(diag);
-                        b.store(copy, value);
+                        let mut b = RegionBuilder::new(self.over(solved.own), self.next);
+                        let copy = self.used(&mut b, solve, solved.own, own);
                         self.next = b.next();
-                        kept.push(Stage::Solve(Solve { x, diag: copy, off, rhs, origin: solve.origin }));
+                        kept.push(Stage::Solve(Solve { x, own: copy, link, rhs, from, origin: solve.origin }));
                         kept.push(Stage::Region(b.finish()));
                     }
                 }
@@ -353,6 +351,14 @@ impl<'a> Sweep<'a> {
         }
     }
 
+    /// A copy of what the elements of a solve do by themselves, which engines may use up.
+    fn used(&mut self, b: &mut RegionBuilder, solve: &Solve, version: Version, own: FieldId) -> FieldId {
+        let copy = self.fields.temp(&self.program.field(solve.own).name, "used", self.over(version));
+        let value = b.field(own);
+        b.store(copy, value);
+        copy
+    }
+
     /// A solve with a symmetric matrix, backward: the same matrix, with the adjoint of the solution on the right-hand side.
     fn solve(&mut self, at: usize, solve: &Solve, out: &mut Vec<Stage>) {
         let solved = self.walk.solves[&at];
@@ -363,36 +369,61 @@ impl<'a> Sweep<'a> {
         let name = self.program.field(solve.x).name.clone();
         let [rhs, x] = ["given", "adjoint"].map(|what| self.fields.temp(&name, what, over));
         b.store(rhs, given);
+        self.needed.extend([solved.own, solved.link]);
+        let [own, link] = [solved.own, solved.link].map(|version| self.home(version));
+        let copy = self.used(&mut b, solve, solved.own, own);
+        let moves = |version: Version| self.active.fields.contains(&self.walk.fields[version.0]);
+        let [of_own, of_link, of_rhs] = [solved.own, solved.link, solved.rhs].map(moves);
+        let of_from = solved.from.filter(|&version| moves(version));
+        // 0 beyond the root, 1 elsewhere.
+        let joined = of_link.then(|| self.fields.temp(&name, "joined", over));
+        if let Some(joined) = joined {
+            let one = b.constant(1.0);
+            b.store(joined, one);
+        }
         self.next = b.next();
         out.push(Stage::Region(b.finish()));
-        self.needed.extend([solved.diag, solved.off]);
-        let [diag, off] = [solved.diag, solved.off].map(|version| self.home(version));
-        out.push(Stage::Solve(Solve { x, diag, off, rhs, origin: solve.origin }));
-        let moves = |version: Version| self.active.fields.contains(&self.walk.fields[version.0]);
-        let [of_diag, of_off, of_rhs] = [solved.diag, solved.off, solved.rhs].map(moves);
+        out.push(Stage::Solve(Solve { x, own: copy, link, rhs, from: None, origin: solve.origin }));
         if of_rhs {
             self.adjoints.entry(solved.rhs).or_default().push(x);
         }
-        if !of_diag && !of_off {
+        if !of_own && of_from.is_none() && !of_link {
             return;
         }
-        self.needed.insert(solved.x);
-        let solution = self.home(solved.x);
         let mut b = RegionBuilder::new(over, self.next);
         b.set_origin(solve.origin);
-        let (own, of_x) = (b.field(x), b.field(solution));
-        if of_diag {
-            let product = b.binary(BinaryOp::Mul, own, of_x);
-            let part = b.unary(UnaryOp::Neg, product);
-            self.contribute(&mut b, over, Place::Version(solved.diag, None), part, Turn::No);
+        let adjoint = b.field(x);
+        if let Some(version) = of_from {
+            let by_itself = b.field(own);
+            let part = b.binary(BinaryOp::Mul, by_itself, adjoint);
+            self.contribute(&mut b, over, Place::Version(version, None), part, Turn::No);
         }
-        if of_off {
-            let [above, x_above] = [x, solution].map(|f| b.gather(f, Map::Parent));
-            let up = b.binary(BinaryOp::Mul, own, x_above);
-            let down = b.binary(BinaryOp::Mul, above, of_x);
-            let both = b.binary(BinaryOp::Add, up, down);
-            let part = b.unary(UnaryOp::Neg, both);
-            self.contribute(&mut b, over, Place::Version(solved.off, None), part, Turn::No);
+        if of_own || of_link {
+            self.needed.insert(solved.x);
+        }
+        let solution = self.home(solved.x);
+        if of_own {
+            let mut moved = b.field(solution);
+            if let Some(version) = solved.from {
+                self.needed.insert(version);
+                let from = self.home(version);
+                let from = b.field(from);
+                moved = b.binary(BinaryOp::Sub, moved, from);
+            }
+            let product = b.binary(BinaryOp::Mul, adjoint, moved);
+            let part = b.unary(UnaryOp::Neg, product);
+            self.contribute(&mut b, over, Place::Version(solved.own, None), part, Turn::No);
+        }
+        if let Some(joined) = joined {
+            let [fall, step] = [x, solution].map(|f| {
+                let (own, above) = (b.field(f), b.gather(f, Map::Parent));
+                b.binary(BinaryOp::Sub, above, own)
+            });
+            let product = b.binary(BinaryOp::Mul, fall, step);
+            let joined = b.gather(joined, Map::Parent);
+            let product = b.binary(BinaryOp::Mul, joined, product);
+            let part = b.unary(UnaryOp::Neg, product);
+            self.contribute(&mut b, over, Place::Version(solved.link, None), part, Turn::No);
         }
         self.next = b.next();
         out.push(Stage::Region(b.finish()));

@@ -18,9 +18,10 @@ pub(super) struct Version(pub usize);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Solved {
     pub x: Version,
-    pub diag: Version,
-    pub off: Version,
+    pub own: Version,
+    pub link: Version,
     pub rhs: Version,
+    pub from: Option<Version>,
 }
 
 /// A function and the versions of its fields.
@@ -94,10 +95,11 @@ impl<'a> Walk<'a> {
     }
 
     fn solve(&mut self, at: usize, solve: &Solve, read: &mut HashSet<Version>) {
-        let [diag, off, rhs] = solve.reads().map(|f| self.now(f));
-        read.extend([diag, off, rhs]);
+        let [own, link, rhs] = [solve.own, solve.link, solve.rhs].map(|f| self.now(f));
+        let from = solve.from.map(|f| self.now(f));
+        read.extend([own, link, rhs].into_iter().chain(from));
         let x = self.next(solve.x);
-        self.solves.insert(at, Solved { x, diag, off, rhs });
+        self.solves.insert(at, Solved { x, own, link, rhs, from });
     }
 
     fn region(

@@ -6,7 +6,7 @@
 //! Backward Euler with the currents of the membrane linearized at the old voltage, gates held (Hines 1984): in a compartment of area `A`
 //!
 //! ```text
-//! A (cm / dt + g) v' + sum of G (v' - v'_neighbour) = A (cm / dt v + g v - i)
+//! A (cm / dt + g) (v' - v) + sum of G (v' - v'_neighbour) = -A i
 //! ```
 //!
 //! where `i` is what flows out through the membrane and `g` its slope in `v`. A slope that lets the voltage run away counts as half of
@@ -112,9 +112,6 @@ impl Lowering<'_> {
         let conductance = b.binary(BinaryOp::Div, joined, resistance);
         let axial = self.of_cable(cable, Source::Axial(number), "axial", FieldKind::Const);
         b.store(axial, conductance);
-        let beside = b.unary(UnaryOp::Neg, conductance);
-        let off = self.of_cable(cable, Source::Beside(number), "beside", FieldKind::Const);
-        b.store(off, beside);
         draft.push(b);
     }
 
@@ -151,15 +148,13 @@ impl Lowering<'_> {
             }
             draft.push(b);
         }
-        let axial = self.of_cable(row.cable, Source::Axial(number), "axial", FieldKind::Const);
-        let [diag, rhs] = [(Source::Diagonal(number), "diagonal"), (Source::Rhs(number), "rhs")]
+        let link = self.of_cable(row.cable, Source::Axial(number), "axial", FieldKind::Const);
+        let [own, rhs] = [(Source::Own(number), "own"), (Source::Rhs(number), "rhs")]
             .map(|(source, name)| self.of_cable(row.cable, source, name, FieldKind::Temp));
         let mut b = draft.over(space);
         b.set_origin(origin);
         let mut values = Values::new(space, Role::Step);
         let [cm, area, dt] = [c.cm, c.area, self.dt].map(|x| self.lower(&mut b, &mut values, x));
-        let v_field = self.state(c.v);
-        let v = b.field(v_field);
         let mut held = b.binary(BinaryOp::Div, cm, dt);
         let halves = model.method == Method::CrankNicolson;
         if halves {
@@ -172,30 +167,24 @@ impl Lowering<'_> {
             let slope = b.binary(BinaryOp::Max, slope, least);
             held = b.binary(BinaryOp::Add, held, slope);
         }
-        let mut right = b.binary(BinaryOp::Mul, held, v);
-        if let Some(sum) = sum {
-            let current = b.field(sum);
-            right = b.binary(BinaryOp::Sub, right, current);
-        }
-        let right = b.binary(BinaryOp::Mul, area, right);
-        let own = b.binary(BinaryOp::Mul, area, held);
-        let to_parent = b.field(axial);
-        let own = b.binary(BinaryOp::Add, own, to_parent);
-        b.store(diag, own);
+        let right = match sum {
+            Some(sum) => {
+                let current = b.field(sum);
+                let inward = b.unary(UnaryOp::Neg, current);
+                b.binary(BinaryOp::Mul, area, inward)
+            }
+            None => b.constant(0.0),
+        };
+        let held = b.binary(BinaryOp::Mul, area, held);
+        b.store(own, held);
         b.store(rhs, right);
         draft.push(b);
-        let mut b = draft.over(space);
-        b.set_origin(origin);
-        let to_parent = b.field(axial);
-        b.accumulate(diag, Some(Map::Parent), to_parent);
-        draft.push(b);
-        let off = self.of_cable(row.cable, Source::Beside(number), "beside", FieldKind::Const);
-        let next = self.next(c.v);
+        let (v_field, next) = (self.state(c.v), self.next(c.v));
         let x = match halves {
             true => self.of_cable(row.cable, Source::Middle(number), "middle", FieldKind::Temp),
             false => next,
         };
-        draft.stages.push(Stage::Solve(Solve { x, diag, off, rhs, origin }));
+        draft.stages.push(Stage::Solve(Solve { x, own, link, rhs, from: Some(v_field), origin }));
         if is_heard {
             self.escape(draft, row.cable, x, [injected, injected_slope]);
         }

@@ -284,25 +284,32 @@ impl Memory {
     /// Solves the equations of every tree, by elimination from the leaves to the root (M. Hines, Int J Biomed Comput 15:69, 1984).
     pub fn solve(&mut self, solve: &Solve, space: SpaceId) -> Option<()> {
         let Kind::Product { each, parents: Some(parents) } = &self.spaces[space.0 as usize].kind else { return None };
-        let [mut diag, off, mut rhs] = solve.reads().map(|f| self.arrays.get(&f).cloned());
-        let (diag, off, rhs) = (diag.as_mut()?, off?, rhs.as_mut()?);
+        let [mut own, link, mut rhs] = [solve.own, solve.link, solve.rhs].map(|f| self.arrays.get(&f).cloned());
+        let (own, link, rhs) = (own.as_mut()?, link?, rhs.as_mut()?);
+        let mut x = match solve.from {
+            Some(from) => self.arrays.get(&from)?.clone(),
+            None => vec![0.0; own.len()],
+        };
         let parent = |i: usize| Some(parents[i] as usize).filter(|&p| p != i);
-        for first in (0..diag.len()).step_by((*each).max(1)) {
+        for first in (0..own.len()).step_by((*each).max(1)) {
             let at = |i: usize| first + i;
             for i in (0..*each).rev() {
-                diag[at(i)] = 1.0 / diag[at(i)];
-                let Some(p) = parent(i) else { continue };
-                let factor = off[at(i)] * diag[at(i)];
-                diag[at(p)] -= factor * off[at(i)];
-                rhs[at(p)] -= factor * rhs[at(i)];
+                let by_itself = own[at(i)];
+                let Some(p) = parent(i) else {
+                    own[at(i)] = 1.0 / by_itself;
+                    continue;
+                };
+                own[at(i)] = 1.0 / (by_itself + link[at(i)]);
+                let factor = link[at(i)] * own[at(i)];
+                own[at(p)] += factor * by_itself;
+                rhs[at(p)] += factor * (rhs[at(i)] + by_itself * (x[at(i)] - x[at(p)]));
             }
             for i in 0..*each {
-                let above = parent(i).map_or(0.0, |p| off[at(i)] * rhs[at(p)]);
-                rhs[at(i)] = (rhs[at(i)] - above) * diag[at(i)];
+                let above = parent(i).map_or(0.0, |p| link[at(i)] * (x[at(p)] - x[at(i)]));
+                x[at(i)] += (rhs[at(i)] + above) * own[at(i)];
             }
         }
-        let solution = rhs.clone();
-        self.arrays.insert(solve.x, solution);
+        self.arrays.insert(solve.x, x);
         Some(())
     }
 }

@@ -334,5 +334,6 @@ fn unknown(model: &Model, name: &str) -> Diagnostic {
         Some(near) => d.help(format!("did you mean `{near}`?")),
         None => d,
     };
-    d.note(format!("it has {}", params.join(", "))).note("initial values of states can be set, too")
+    let d = if params.is_empty() { d } else { d.note(format!("it has {}", params.join(", "))) };
+    d.note("initial values of states can be set, too")
 }

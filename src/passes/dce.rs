@@ -104,7 +104,7 @@ fn reads((number, stage): (usize, &Stage), live: &Live<'_>, needed: &HashSet<Val
             let guard = fields::of_guard(region).filter(|_| !wanted.is_empty());
             wanted.iter().filter_map(|op| op.kind.named_field()).chain(guard).collect()
         }
-        Stage::Solve(solve) if live.has(number, solve.x) => solve.reads().to_vec(),
+        Stage::Solve(solve) if live.has(number, solve.x) => solve.reads().collect(),
         Stage::Solve(_) => vec![],
     }
 }

@@ -308,26 +308,27 @@ mod tests {
         }
     }
 
-    /// `(4 -1 -1 0; -1 3 0 0; -1 0 5 -2; 0 0 -2 6) x = b` with `x = (1, 2, 3, 4) + cell`.
+    /// Each element by itself and its link with its parent, with `x = (1, 2, 3, 4) + cell`.
     #[test]
     fn systems_are_solved_along_the_tree() {
         for cells in [1, 3, 8, 21] {
             let of = branched(cells);
             let mut own: Own<f64> = Own::new(&of, 0..cells, |_| 8, 0);
-            let (diag, off) = ([4.0, 3.0, 5.0, 6.0], [0.0, -1.0, -1.0, -2.0]);
+            // That of the root does not matter.
+            let (by_itself, link) = ([2.0, 2.0, 0.0, 4.0], [9.0, 1.0, 1.0, 2.0]);
             for cell in 0..cells {
                 let x = |element: usize| (element + 1 + cell) as f64;
                 for element in 0..4 {
                     let place = of.side.place(cell, element, 4);
-                    let mut right = diag[element] * x(element);
+                    let mut right = by_itself[element] * x(element);
                     if PARENTS[element] != NONE {
-                        right += off[element] * x(PARENTS[element] as usize);
+                        right += link[element] * (x(element) - x(PARENTS[element] as usize));
                     }
                     for child in (0..4).filter(|&child| PARENTS[child] == element as u32) {
-                        right += off[child] * x(child);
+                        right += link[child] * (x(element) - x(child));
                     }
-                    *own.value(0, place) = diag[element];
-                    *own.value(1, place) = off[element];
+                    *own.value(0, place) = by_itself[element];
+                    *own.value(1, place) = link[element];
                     *own.value(2, place) = right;
                 }
             }
@@ -336,7 +337,7 @@ mod tests {
                 |space, _| space,
                 |_, mut seen, flat| {
                     let (_, Branches { at, ties, cells, side, .. }) = seen.remove(2);
-                    let system = System { diag: at[0], off: at[1], rhs: at[2], x: at[3] };
+                    let system = System { own: at[0], link: at[1], rhs: at[2], from: None, x: at[3] };
                     solve::<F64x8, F64x8>(flat, system, ties[0], side, cells);
                     Ok::<(), ()>(())
                 },

@@ -125,12 +125,14 @@ impl<T> Branches<'_, T> {
 /// The fields of a system of equations along a tree: where they begin.
 #[derive(Clone, Copy, Debug)]
 pub struct System {
-    /// The diagonal; used up.
-    pub diag: usize,
+    /// What each element does by itself; used up.
+    pub own: usize,
     /// Between each element and its parent.
-    pub off: usize,
+    pub link: usize,
     /// The right-hand side; used up.
     pub rhs: usize,
+    /// Where each element comes from; from 0 if absent.
+    pub from: Option<usize>,
     /// What becomes the solution.
     pub x: usize,
 }
@@ -169,32 +171,40 @@ pub fn solve<V: Lanes, W: Lanes<Scalar = V::Scalar>>(
 #[inline(always)]
 fn solve_along<V: Lanes>(
     flat: &mut [V::Scalar],
-    System { diag, off, rhs, x }: System,
+    System { own, link, rhs, from, x }: System,
     parents: &[u32],
     inwards: impl Iterator<Item = usize>,
     outwards: impl Iterator<Item = usize>,
 ) {
     let one = V::splat(V::Scalar::from_f64(1.0));
+    let begin = |flat: &[V::Scalar], at: usize| match from {
+        Some(from) => V::load(&flat[from + at..]),
+        None => V::splat(V::Scalar::default()),
+    };
     for at in inwards {
-        let inverse = one / V::load(&flat[diag + at..]);
-        inverse.store(&mut flat[diag + at..]);
+        let by_itself = V::load(&flat[own + at..]);
         let parent = parents[at];
-        if parent != NONE {
-            let above = parent as usize;
-            let beside = V::load(&flat[off + at..]);
-            let factor = beside * inverse;
-            let own = V::load(&flat[diag + above..]) - factor * beside;
-            own.store(&mut flat[diag + above..]);
-            let right = V::load(&flat[rhs + above..]) - factor * V::load(&flat[rhs + at..]);
-            right.store(&mut flat[rhs + above..]);
+        if parent == NONE {
+            (one / by_itself).store(&mut flat[own + at..]);
+            continue;
         }
+        let above = parent as usize;
+        let beside = V::load(&flat[link + at..]);
+        let inverse = one / (by_itself + beside);
+        inverse.store(&mut flat[own + at..]);
+        let factor = beside * inverse;
+        let sum = V::load(&flat[own + above..]) + factor * by_itself;
+        sum.store(&mut flat[own + above..]);
+        let right = V::load(&flat[rhs + at..]) + by_itself * (begin(flat, at) - begin(flat, above));
+        let sum = V::load(&flat[rhs + above..]) + factor * right;
+        sum.store(&mut flat[rhs + above..]);
     }
     for at in outwards {
-        let mut right = V::load(&flat[rhs + at..]);
+        let (mut right, start) = (V::load(&flat[rhs + at..]), begin(flat, at));
         let parent = parents[at];
         if parent != NONE {
-            right = right - V::load(&flat[off + at..]) * V::load(&flat[x + parent as usize..]);
+            right = right + V::load(&flat[link + at..]) * (V::load(&flat[x + parent as usize..]) - start);
         }
-        (right * V::load(&flat[diag + at..])).store(&mut flat[x + at..]);
+        (start + right * V::load(&flat[own + at..])).store(&mut flat[x + at..]);
     }
 }

@@ -28,10 +28,11 @@
 //!    maps what of an event from `source` arrives after a delay, one after the other, are taken together, so that a field that several of them add
 //!    to gets what is older first, whichever of them it came through; what was sent in one step comes in the order of the spaces that emit, their
 //!    events, the stages, the elements.
-//! 5. **`solve tree @x: diag @d, off @a, rhs @b`** solves, for each tree, `d[i] x[i] + a[i] x[parent(i)] + sum of a[c] x[c] over the children c
-//!    of i = b[i]`: a symmetric matrix whose entry between an element and its parent is `off` of the element. From the last element to the first
-//!    one `d[i]` becomes `1 / d[i]` and, with `f = a[i] d[i]`, `d[p] -= f a[i]` and `b[p] -= f b[i]` of its parent; then, from the first one on,
-//!    `x[i] = (b[i] - a[i] x[p]) d[i]`.
+//! 5. **`solve tree @x: own @e, link @g, rhs @b, from @v`** solves, for each tree, `e[i] (x[i] - v[i]) + g[i] (x[i] - x[parent(i)]) + sum of
+//!    g[c] (x[i] - x[c]) over the children c of i = b[i]`: what each element does by itself, and what its links do. Without `from`, `v` is 0. From
+//!    the last element to the first one, with `d[i] = 1 / (e[i] + g[i])` and `f = g[i] d[i]`, `e[p] += f e[i]` and `b[p] += f (b[i] + e[i] (v[i] -
+//!    v[p]))` of its parent, of the root with `d[i] = 1 / e[i]`; then, from the first one on, `x[i] = v[i] + (b[i] + g[i] (x[p] - v[i])) d[i]`. Nothing
+//!    is taken away from what stands beside strong links, so that what is weak beside them counts in single precision, too.
 //! 6. **`history n` on a field, `back` on a read**: `back @f, %k` is what a state was at the start of the step k steps ago (k from 0 to n;
 //!    before the run it was what `init` set). And `spike %x` is `x > 0`, of which differentiation sees a surrogate ([`Surrogate`]);
 //!    `spike_by %x, %slope` is the same with a number in its place.
@@ -291,14 +292,12 @@ pub enum Source {
     Measure(u32, u32),
     /// Of a cable: the conductance between each compartment and its parent.
     Axial(u32),
-    /// Of a cable: what the solve has beside the diagonal.
-    Beside(u32),
     /// Of a cable: the current density through the membrane.
     Membrane(u32),
     /// Of a cable: the slope of that in the voltage.
     Conductance(u32),
-    /// Of a cable: the diagonal of the solve.
-    Diagonal(u32),
+    /// Of a cable: what each compartment does by itself in the solve.
+    Own(u32),
     /// Of a cable: the right-hand side of the solve.
     Rhs(u32),
     /// Of a cable: the solution where it is that of half a step.
@@ -385,18 +384,20 @@ pub struct Guard {
     pub delay: Option<FieldId>,
 }
 
-/// `solve tree`: for the elements of a tree, `d[i] x[i] + a[i] x[parent(i)] + sum of a[c] x[c] over children c = b[i]`. All fields are over
-/// the same tree.
+/// `solve tree`: for the elements of a tree, `e[i] (x[i] - v[i]) + g[i] (x[i] - x[parent(i)]) + sum of g[c] (x[i] - x[c]) over children c = b[i]`.
+/// All fields are over the same tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Solve {
     /// The state or temp field that becomes the solution.
     pub x: FieldId,
-    /// The diagonal.
-    pub diag: FieldId,
-    /// The entries between each element and its parent; that of the root does not matter.
-    pub off: FieldId,
+    /// What each element does by itself.
+    pub own: FieldId,
+    /// What links each element with its parent; that of the root does not matter.
+    pub link: FieldId,
     /// The right-hand side.
     pub rhs: FieldId,
+    /// Where each element comes from; from 0 if absent.
+    pub from: Option<FieldId>,
     /// Where it comes from.
     pub origin: Option<OriginId>,
 }
@@ -476,13 +477,14 @@ impl Stage {
 
 impl Solve {
     /// The fields that it reads.
-    pub fn reads(&self) -> [FieldId; 3] {
-        [self.diag, self.off, self.rhs]
+    pub fn reads(&self) -> impl Iterator<Item = FieldId> + use<> {
+        [self.own, self.link, self.rhs].into_iter().chain(self.from)
     }
 
     /// The same on other fields.
     pub fn map_fields(self, mut map: impl FnMut(FieldId) -> FieldId) -> Solve {
-        Solve { x: map(self.x), diag: map(self.diag), off: map(self.off), rhs: map(self.rhs), ..self }
+        let [x, own, link, rhs] = [self.x, self.own, self.link, self.rhs].map(&mut map);
+        Solve { x, own, link, rhs, from: self.from.map(map), ..self }
     }
 }
 

@@ -402,15 +402,21 @@ impl Reader {
         rest.keyword("tree")?;
         let x = self.field(rest)?;
         rest.punct(':')?;
-        rest.keyword("diag")?;
-        let diag = self.field(rest)?;
+        rest.keyword("own")?;
+        let own = self.field(rest)?;
         rest.punct(',')?;
-        rest.keyword("off")?;
-        let off = self.field(rest)?;
+        rest.keyword("link")?;
+        let link = self.field(rest)?;
         rest.punct(',')?;
         rest.keyword("rhs")?;
         let rhs = self.field(rest)?;
-        Ok(Solve { x, diag, off, rhs, origin: self.origin(rest)? })
+        let mut from = None;
+        if rest.peek() == Some(&Token::Punct(',')) {
+            rest.punct(',')?;
+            rest.keyword("from")?;
+            from = Some(self.field(rest)?);
+        }
+        Ok(Solve { x, own, link, rhs, from, origin: self.origin(rest)? })
     }
 
     fn in_region(&mut self, rest: &mut Rest) -> Result<(), String> {
@@ -560,10 +566,9 @@ fn source(rest: &mut Rest) -> Result<Source, String> {
         "there" => return two(rest, Source::There),
         "told" => Source::Told,
         "axial" => Source::Axial,
-        "beside" => Source::Beside,
         "membrane" => Source::Membrane,
         "conductance" => Source::Conductance,
-        "diagonal" => Source::Diagonal,
+        "own" => Source::Own,
         "rhs" => Source::Rhs,
         "middle" => Source::Middle,
         "transmembrane" => Source::Transmembrane,

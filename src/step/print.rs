@@ -68,8 +68,10 @@ pub(super) fn region_heading(program: &Program, region: &Region) -> String {
 
 /// A solve, as it stands in a function.
 pub(super) fn print_solve(program: &Program, solve: &Solve) -> String {
-    let [x, diag, off, rhs] = [solve.x, solve.diag, solve.off, solve.rhs].map(|f| field_name(program, f));
-    format!("solve tree {x}: diag {diag}, off {off}, rhs {rhs}{}", origin_suffix(solve.origin))
+    let name = |f| field_name(program, f);
+    let [x, own, link, rhs] = [solve.x, solve.own, solve.link, solve.rhs].map(name);
+    let from = solve.from.map_or(String::new(), |f| format!(", from {}", name(f)));
+    format!("solve tree {x}: own {own}, link {link}, rhs {rhs}{from}{}", origin_suffix(solve.origin))
 }
 
 /// One operation, as it stands in a region.
@@ -264,10 +266,9 @@ fn source_suffix(source: Source) -> String {
         Source::Observed(i) => format!(" = observed {i}"),
         Source::Measure(i, j) => format!(" = measure {i} {j}"),
         Source::Axial(i) => format!(" = axial {i}"),
-        Source::Beside(i) => format!(" = beside {i}"),
         Source::Membrane(i) => format!(" = membrane {i}"),
         Source::Conductance(i) => format!(" = conductance {i}"),
-        Source::Diagonal(i) => format!(" = diagonal {i}"),
+        Source::Own(i) => format!(" = own {i}"),
         Source::Rhs(i) => format!(" = rhs {i}"),
         Source::Middle(i) => format!(" = middle {i}"),
         Source::Transmembrane(i) => format!(" = transmembrane {i}"),

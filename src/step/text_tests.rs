@@ -117,8 +117,8 @@ fn stages(ops: Vec<Op>, origin: OriginId) -> Vec<Stage> {
         }
     }
     let mut stages: Vec<Stage> = regions.into_iter().map(Stage::Region).collect();
-    for origin in [None, Some(origin)] {
-        stages.push(Stage::Solve(Solve { x: f(4), diag: f(5), off: f(6), rhs: f(7), origin }));
+    for (from, origin) in [(None, None), (None, Some(origin)), (Some(f(8)), None), (Some(f(8)), Some(origin))] {
+        stages.push(Stage::Solve(Solve { x: f(4), own: f(5), link: f(6), rhs: f(7), from, origin }));
     }
     stages
 }
@@ -177,7 +177,7 @@ fn messages_have_a_line_and_are_plain() {
         (format!("{function}once every {{"), "line 5: expected `{`, found `every`"),
         (format!("{function}over @s when @v delay {{"), "line 5: expected a field such as `@squid.soma.v`, found `{`"),
         (format!("{function}solve @v: diag @v"), "line 5: expected `tree`, found `@v`"),
-        (format!("{function}solve tree @v: diag @v, rhs @v"), "line 5: expected `off`, found `rhs`"),
+        (format!("{function}solve tree @v: own @v, rhs @v"), "line 5: expected `link`, found `rhs`"),
         (format!("{body}%0 = gather @v"), "line 6: expected `along` before the line ends"),
         (
             format!("{body}%0 = gather @v along child"),
@@ -226,7 +226,7 @@ fn what_points_nowhere_is_printed() {
         guard: Some(Guard { event: f(5), along: Some(Map::Source), delay: Some(f(6)) }),
         ops: vec![op(OpKind::Gather(f(4), Map::Of)), op(OpKind::Accumulate(f(3), None, ValueId(2)))],
     };
-    let solve = Solve { x: f(0), diag: f(1), off: f(2), rhs: f(3), origin: None };
+    let solve = Solve { x: f(0), own: f(1), link: f(2), rhs: f(3), from: Some(f(7)), origin: None };
     let stages = vec![Stage::Region(region), Stage::Solve(solve)];
     p.functions.push(Function { role: Role::Step, steps: 1, stages });
     let expected = r#"program "p"
@@ -238,7 +238,7 @@ fn step {
     gather @?4 along of
     accumulate @?3, %2
   }
-  solve tree @v: diag @?1, off @?2, rhs @?3
+  solve tree @v: own @?1, link @?2, rhs @?3, from @?7
 }
 "#;
     assert_eq!(print(&p), expected);

@@ -147,6 +147,9 @@ fn is_reserved(word: &str) -> bool {
     Grammar::parse(Rule::name, word).is_err()
 }
 
+/// What makes a cell spike, as it is written.
+const SPIKE: &str = "what makes it spike is written `spike when v >= -50 mV { v = -65 mV; refractory 2 ms }`";
+
 /// What follows a word that begins a member or an item and could be a name elsewhere.
 pub fn form(keyword: &str) -> Option<&'static str> {
     Some(match keyword {
@@ -420,6 +423,16 @@ impl<'t> Complaint<'_, 't> {
             "var" | "double" | "float" => {
                 Some("a named value is written `let name = value`, a state `state name: unit = value`")
             }
+            "stimulus" | "stim" | "inject" | "iclamp" | "IClamp" | "current" if block == Block::Network => Some(
+                "a current is sent by `input step: pulse(delay = 5 ms, duration = 20 ms, amplitude = 0.3 nA) -> cells.soma`",
+            ),
+            "synapses" | "projection" | "projections" | "netcon" | "NetCon" if block == Block::Network => {
+                Some("cells are connected by `connect a -> b via Synapse { ... }`")
+            }
+            "plot" | "print" | "monitor" | "watch" if block == Block::Run => {
+                Some("write `record a.soma.v`; what is recorded is drawn by `neuroc run FILE --plot FILE.png`")
+            }
+            "threshold" | "reset" if block == Block::Cell => Some(SPIKE),
             _ => None,
         };
         if let Some(help) = old {
@@ -564,11 +577,18 @@ impl<'t> Complaint<'_, 't> {
         }
         if text == "=" && expected.has(Rule::prime) && !wants_eq {
             let message = format!("`{before} = ...` is not a member of a {}", self.block.noun());
-            if self.block == Block::Cell && matches!(before, "cm" | "area" | "v_init" | "ra") {
+            let key = match before {
+                "capacitance" | "Cm" | "C_m" => "cm",
+                before => before,
+            };
+            if self.block == Block::Cell && matches!(key, "cm" | "area" | "v_init" | "ra") {
                 return Some(
                     self.at(index - 1, message, "")
-                        .help(format!("`{before}` belongs to a compartment: `compartment soma {{ {before} = ... }}`")),
+                        .help(format!("`{key}` belongs to a compartment: `compartment soma {{ {key} = ... }}`")),
                 );
+            }
+            if self.block == Block::Cell && matches!(before, "threshold" | "v_threshold" | "v_reset" | "refractory") {
+                return Some(self.at(index - 1, message, "").help(SPIKE));
             }
             let help = format!(
                 "write `let {before} = ...` to name a value, `param {before} = ...` for a parameter, `{before}' = ...` for the equation of a state"

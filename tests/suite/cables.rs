@@ -1468,3 +1468,37 @@ fn gates_are_held_where_they_begin() {
     assert!((passive.conductance[0] - expected).abs() < 1e-12, "{} is not {expected}", passive.conductance[0]);
     assert!(passive.conductance[1..].iter().all(|g| (g - 0.05).abs() < 1e-15));
 }
+
+/// In single precision weak leaks count beside strong links: cut finely, cells are what they are in double precision.
+#[test]
+fn fine_compartments_do_not_spoil_single_precision() {
+    let text = |method: &str| {
+        format!(
+            "{PASSIVE}cell C {{
+                section soma {{ length = 30 um; diam = 30 um; compartments = 31 }}
+                section dend {{ from soma(1); length = 300 um; diam = 4 um; compartments = 61 }}
+                region all {{ ra = 70 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak }} }}
+            network main {{ population c: C
+                input i: pulse(delay = 1 ms, duration = 90 ms, amplitude = 0.2 nA) -> c.dend(0.9) }}
+            run {{ duration = 100 ms; dt = 0.025 ms; method = {method}; record c.{{soma(0.5), dend(0.9)}}.v every 1 ms }}"
+        )
+    };
+    for method in ["cnexp", "crank_nicolson"] {
+        let double = ran(&text(method), Way::Plain);
+        let largest = samples(&double, "c.dend(0.9).v").into_iter().fold(f64::NEG_INFINITY, f64::max);
+        assert!(largest > -40.0, "{largest} mV");
+        let single = [
+            Way::Single,
+            #[cfg(feature = "xla")]
+            Way::XlaSingle,
+        ];
+        for way in single {
+            let single = ran(&text(method), way);
+            for place in ["c.soma(0.5).v", "c.dend(0.9).v"] {
+                let error = apart(&samples(&single, place), &samples(&double, place));
+                println!("{method}, {way:?}, {place}: {error:.1e} mV");
+                assert!(error < 2e-3, "{method}, {way:?}, {place}: {error:e} mV");
+            }
+        }
+    }
+}

@@ -15,6 +15,7 @@ const CORPUS: &str = "tests/errors";
 /// Cases with more than one mistake, each independent of the others.
 const SEVERAL: &[(&str, usize)] = &[
     ("fit", 15),
+    ("words_of_other_simulators", 5),
     ("cable_synapse_moves_voltage", 2),
     ("cable_reads_another_region", 6),
     ("cable_param_of_another_region", 3),

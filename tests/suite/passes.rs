@@ -213,9 +213,9 @@ fn random_network(seed: usize) -> String {
         seed,
         "program \"network\"\nspace @a\nspace @b\nspace @t of @a tree\nspace @u in @t\nspace @r from @a to @b\nspace @q from @a to @a\n\
          uniform @dt = dt\nuniform @g = param 0\nseries @i\ndata @a.d over @a\nconst @a.c over @a\nconst @r.w over @r\n\
-         const @r.delay over @r\nconst @t.off over @t\nstate @a.s0 over @a history 3 = state 0\nstate @a.s1 over @a = state 1\n\
+         const @r.delay over @r\nconst @t.link over @t\nstate @a.s0 over @a history 3 = state 0\nstate @a.s1 over @a = state 1\n\
          state @b.s0 over @b = state 2\nstate @t.v over @t = state 3\nstate @u.m over @u = state 4\nstate @r.trace over @r = state 5\n\
-         state @loss = state 6\ntemp @a.t0 over @a\ntemp @a.sum over @a\ntemp @b.in over @b\ntemp @t.diag over @t\ntemp @t.rhs over @t\n\
+         state @loss = state 6\ntemp @a.t0 over @a\ntemp @a.sum over @a\ntemp @b.in over @b\ntemp @t.own over @t\ntemp @t.rhs over @t\ntemp @t.from over @t\n\
          temp @total\noutput @a.o over @a\noutput @u.o over @u\noutput @mean\nevent @a.e over @a\nevent @b.e over @b\n",
     );
     let (g, dt) = ("field @g", "field @dt");
@@ -223,8 +223,8 @@ fn random_network(seed: usize) -> String {
     writer.region("once", &[g], &[]);
     writer.region("over @a", &["field @a.d", g], &["store @a.c", "store @a.s0", "store @a.s1"]);
     writer.region("over @b", &[g, dt], &["store @b.s0"]);
-    writer.region("over @t", &["gather @a.c along of", "gather @a.s0 along of"], &["store @t.off", "store @t.v"]);
-    writer.region("over @u", &["gather @t.off along in", "gather @t.v along in"], &["store @u.m"]);
+    writer.region("over @t", &["gather @a.c along of", "gather @a.s0 along of"], &["store @t.link", "store @t.v"]);
+    writer.region("over @u", &["gather @t.link along in", "gather @t.v along in"], &["store @u.m"]);
     let ends = ["gather @a.c along source", "gather @b.s0 along target"];
     writer.region("over @r", &ends, &["store @r.w", "store @r.delay", "store @r.trace"]);
     writer.region("every", &[g], &["store @loss"]);
@@ -232,7 +232,7 @@ fn random_network(seed: usize) -> String {
     writer.function("step");
     writer.region("once", &[g, dt], &[]);
     writer.region("once over @a", &["field @a.c", g], &[]);
-    writer.region("once over @t", &["field @t.off", "gather @a.c along of", g], &[]);
+    writer.region("once over @t", &["field @t.link", "gather @a.c along of", g], &[]);
     writer.region("every", &["field @loss", g], &[]);
     let delivery = ["field @r.w", "field @r.trace", "gather @b.s0 along target", "gather @a.s0 along source"];
     writer.region(
@@ -245,11 +245,11 @@ fn random_network(seed: usize) -> String {
     let first = ["field @a.s0", "field @a.sum", "field @a.c", g, "back @a.s0, #1.0"];
     writer.region("over @a", &first, &["store @a.t0", "store @a.s1", "emit @a.e"]);
     writer.region("over @b", &["field @b.s0", "field @b.in", g], &["store @b.s0", "emit @b.e"]);
-    let cable = ["field @t.v", "gather @t.v along parent", "gather @a.s1 along of", "field @t.off"];
-    writer.region("over @t", &cable, &["store @t.diag", "store @t.rhs"]);
-    let channel = ["field @u.m", "gather @t.v along in", "gather @t.off along in"];
+    let cable = ["field @t.v", "gather @t.v along parent", "gather @a.s1 along of", "field @t.link"];
+    writer.region("over @t", &cable, &["store @t.own", "store @t.rhs", "store @t.from"]);
+    let channel = ["field @u.m", "gather @t.v along in", "gather @t.link along in"];
     writer.region("over @u", &channel, &["accumulate @t.rhs along in", "store @u.m"]);
-    writer.stage("solve tree @t.v: diag @t.diag, off @t.off, rhs @t.rhs");
+    writer.stage("solve tree @t.v: own @t.own, link @t.link, rhs @t.rhs, from @t.from");
     let second = ["field @a.s0", "field @a.t0", "field @a.s1", "field @a.sum"];
     writer.region("over @a", &second, &["store @a.s0", "accumulate @total"]);
     writer.region("over @b when @b.e", &["field @b.s0"], &["store @b.s0"]);
@@ -349,13 +349,13 @@ impl Writer {
         let value = self.real(scope);
         let mut value = self.line(&format!("tanh %{value}"));
         if effect.starts_with("accumulate")
-            || [".diag", ".off", ".rhs", ".delay"].iter().any(|end| effect.ends_with(end))
+            || [".own", ".link", ".rhs", ".from", ".delay"].iter().any(|end| effect.ends_with(end))
         {
             // One NaN would be everywhere after a step.
             value = self.line(&format!("finite %{value}"));
         }
-        if effect.ends_with(".diag") {
-            // Greater than what stands beside it, so that the equations have a solution.
+        if effect.ends_with(".own") {
+            // Greater than what its links take, so that the equations have a solution.
             let middle = self.line("const 12.0");
             value = self.line(&format!("add %{value}, %{middle}"));
         }

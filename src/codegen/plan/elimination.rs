@@ -201,43 +201,48 @@ mod tests {
     use super::*;
 
     /// Eliminates and goes back with the tables of a device, as `src/codegen/stablehlo/branches.rs` says it in StableHLO.
-    fn solved(elimination: &Elimination, [diag, off, rhs]: [&[f64]; 3]) -> Vec<f64> {
+    fn solved(elimination: &Elimination, equations: [&[f64]; 3]) -> Vec<f64> {
         let at = |of: &[f64]| elimination.elements().iter().map(|&element| of[element as usize]).collect::<Vec<f64>>();
-        let (mut d, mut e, mut r) = (at(diag), at(off), at(rhs));
+        let [mut e, mut g, mut r] = equations.map(at);
         let (above, below) = (elimination.above(), elimination.below());
+        let (parents, children) = (elimination.parents(), elimination.children());
         let mut kept = Vec::new();
         for stage in elimination.stages() {
-            kept.push((d.clone(), e.clone(), r.clone()));
-            let (was_d, was_e, was_r) = kept.last().unwrap();
+            let mut all = e.clone();
+            for place in stage.gone.clone() {
+                all[place] += g[place] + usize::try_from(children[place]).map_or(0.0, |child| g[child]);
+            }
+            kept.push((e.clone(), g.clone(), r.clone(), all));
+            let (was_e, was_g, was_r, all) = kept.last().unwrap();
             let left = stage.gone.start;
             for (place, &up) in above[stage.above.clone()].iter().enumerate().filter(|(_, up)| **up >= 0) {
-                let (own, up) = (was_e[place], up as usize);
-                let factor = own / was_d[up];
-                d[place] -= factor * own;
-                r[place] -= factor * was_r[up];
-                e[place] = -factor * was_e[up];
+                let up = up as usize;
+                let factor = was_g[place] / all[up];
+                e[place] += factor * was_e[up];
+                r[place] += factor * was_r[up];
+                g[place] = factor * was_g[up];
             }
             for row in &stage.below {
                 for (place, &child) in below[row.clone()].iter().enumerate().filter(|(_, child)| **child >= 0) {
-                    let factor = was_e[child as usize] / was_d[child as usize];
-                    d[place] -= factor * was_e[child as usize];
-                    r[place] -= factor * was_r[child as usize];
+                    let child = child as usize;
+                    let factor = was_g[child] / all[child];
+                    e[place] += factor * was_e[child];
+                    r[place] += factor * was_r[child];
                 }
             }
-            for of in [&mut d, &mut e, &mut r] {
+            for of in [&mut e, &mut g, &mut r] {
                 of.truncate(left);
             }
         }
-        let mut x: Vec<f64> = r.iter().zip(&d).map(|(r, d)| r / d).collect();
-        let (parents, children) = (elimination.parents(), elimination.children());
-        for (stage, (d, e, r)) in elimination.stages().iter().zip(&kept).rev() {
+        let mut x: Vec<f64> = r.iter().zip(&e).map(|(r, e)| r / e).collect();
+        for (stage, (_, g, r, all)) in elimination.stages().iter().zip(&kept).rev() {
             assert_eq!(x.len(), stage.gone.start);
             for place in stage.gone.clone() {
-                let mut right = r[place] - e[place] * x[parents[place] as usize];
+                let mut right = r[place] + g[place] * x[parents[place] as usize];
                 if let Ok(child) = usize::try_from(children[place]) {
-                    right -= e[child] * x[child];
+                    right += g[child] * x[child];
                 }
-                x.push(right / d[place]);
+                x.push(right / all[place]);
             }
         }
         elimination.standing().iter().map(|&place| x[place as usize]).collect()
@@ -247,20 +252,16 @@ mod tests {
     fn wrong(parents: &[u32], cells: usize) -> f64 {
         let each = parents.len();
         let number = |i: usize| (i as f64 * 0.7).sin();
-        let off: Vec<f64> = (0..cells * each).map(|i| -1.5 + number(i)).collect();
-        let rhs: Vec<f64> = (0..cells * each).map(|i| number(i + 5)).collect();
-        let mut diag = vec![0.1; cells * each];
+        let numbers = |first: f64, from: usize| (0..cells * each).map(|i| first + number(i + from)).collect();
+        let (own, link): (Vec<f64>, Vec<f64>) = (vec![0.1; cells * each], numbers(1.5, 0));
+        let rhs: Vec<f64> = numbers(0.0, 5);
         let ends = |i: usize| (i, i - i % each + parents[i % each] as usize);
         let edges: Vec<(usize, usize)> = (0..cells * each).filter(|i| parents[i % each] != NONE).map(ends).collect();
+        let x = solved(&Elimination::new(cells, parents), [&own, &link, &rhs]);
+        let mut sides: Vec<f64> = (0..cells * each).map(|i| own[i] * x[i] - rhs[i]).collect();
         for &(i, parent) in &edges {
-            diag[i] -= off[i];
-            diag[parent] -= off[i];
-        }
-        let x = solved(&Elimination::new(cells, parents), [&diag, &off, &rhs]);
-        let mut sides: Vec<f64> = (0..cells * each).map(|i| diag[i] * x[i] - rhs[i]).collect();
-        for &(i, parent) in &edges {
-            sides[i] += off[i] * x[parent];
-            sides[parent] += off[i] * x[i];
+            sides[i] += link[i] * (x[i] - x[parent]);
+            sides[parent] += link[i] * (x[parent] - x[i]);
         }
         sides.iter().fold(0.0, |worst, side| side.abs().max(worst))
     }

@@ -109,12 +109,14 @@ pub struct Add {
 pub struct Equations {
     /// What becomes the solution.
     pub x: u32,
-    /// The diagonal.
-    pub diag: u32,
+    /// What each element does by itself.
+    pub own: u32,
     /// Between each element and its parent.
-    pub off: u32,
+    pub link: u32,
     /// The right-hand side.
     pub rhs: u32,
+    /// Where each element comes from; from 0 if absent.
+    pub from: Option<u32>,
     /// The map.
     pub parent: u32,
 }

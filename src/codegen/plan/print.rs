@@ -128,8 +128,12 @@ fn print_kernel(f: &mut Formatter<'_>, plan: &Plan, kernel: &KernelPlan) -> fmt:
         }
         Nest::Pass => writeln!(f, "  kernel {role}, pass {}, {pressure} live lane values {{", kernel.pass)?,
     }
-    if let Some(Equations { x, diag, off, rhs, parent }) = kernel.solves {
-        writeln!(f, "    solve flat[{x}]: diag flat[{diag}], off flat[{off}], rhs flat[{rhs}], up along {parent}")?;
+    if let Some(Equations { x, own, link, rhs, from, parent }) = kernel.solves {
+        let from = from.map_or(String::new(), |from| format!(", from flat[{from}]"));
+        writeln!(
+            f,
+            "    solve flat[{x}]: own flat[{own}], link flat[{link}], rhs flat[{rhs}]{from}, up along {parent}"
+        )?;
         return writeln!(f, "  }}");
     }
     stmts(f, plan, kernel, "once per run, f64", "    ", &kernel.call)?;

@@ -114,12 +114,12 @@ fn stages(program: &Program, function: &Function) -> Result<(), Unplanned> {
     })
 }
 
-/// A solution overwrites the diagonal and the right-hand side.
+/// A solution overwrites what elements do by themselves, and the right-hand side.
 fn used_up(program: &Program, function: &Function, solve: &Solve) -> Result<(), Unplanned> {
     let later = function.stages.iter().skip_while(|stage| **stage != Stage::Solve(*solve)).skip(1);
     let reads = |stage: &Stage| -> Vec<FieldId> {
         match stage {
-            Stage::Solve(solve) => solve.reads().to_vec(),
+            Stage::Solve(solve) => solve.reads().collect(),
             Stage::Region(region) => {
                 let read = |op: &Op| match op.kind {
                     OpKind::Field(field) | OpKind::Gather(field, _) => Some(field),
@@ -129,9 +129,9 @@ fn used_up(program: &Program, function: &Function, solve: &Solve) -> Result<(), 
             }
         }
     };
-    match later.flat_map(reads).find(|field| [solve.diag, solve.rhs].contains(field)) {
+    match later.flat_map(reads).find(|field| [solve.own, solve.rhs].contains(field)) {
         Some(field) => refuse(format!("`{}` is read after the equations are solved", program.field(field).name)),
-        None if [solve.diag, solve.rhs].iter().any(|&field| program.field(field).kind != FieldKind::Temp) => {
+        None if [solve.own, solve.rhs].iter().any(|&field| program.field(field).kind != FieldKind::Temp) => {
             refuse(format!("the equations for `{}` outlive a step", program.field(solve.x).name))
         }
         None => Ok(()),
@@ -378,8 +378,8 @@ mod tests {
                 "\nconst @c.o over @c\ntemp @c.d over @c\ntemp @c.b over @c\ntemp @c.p over @c\ntemp @c.x over @c\ntemp @c.y over @c",
                 "over @c {\n %1 = const -1.0\n store @c.o, %1\n }",
                 "over @c {\n %2 = const 4.0\n store @c.d, %2\n store @c.b, %2\n store @c.p, %2\n }
-                solve tree @c.x: diag @c.d, off @c.o, rhs @c.b
-                solve tree @c.y: diag @c.d, off @c.o, rhs @c.p",
+                solve tree @c.x: own @c.d, link @c.o, rhs @c.b
+                solve tree @c.y: own @c.d, link @c.o, rhs @c.p",
                 "`c.d` is read after the equations are solved",
             ),
         ];

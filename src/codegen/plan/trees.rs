@@ -40,8 +40,8 @@ impl Trees {
     pub(super) fn equations(&self, space: SpaceId, pass: u32) -> Option<Equations> {
         let (.., solve) = self.solves.iter().find(|(other, at, _)| (*other, *at) == (space, pass))?;
         let flat = |field: FieldId| self.flat(field).expect("all fields of equations are listed");
-        let [x, diag, off, rhs] = [solve.x, solve.diag, solve.off, solve.rhs].map(flat);
-        Some(Equations { x, diag, off, rhs, parent: self.tie(space, Map::Parent) })
+        let [x, own, link, rhs] = [solve.x, solve.own, solve.link, solve.rhs].map(flat);
+        Some(Equations { x, own, link, rhs, from: solve.from.map(flat), parent: self.tie(space, Map::Parent) })
     }
 
     /// What a function does.
@@ -184,7 +184,7 @@ fn order(program: &Program, function: &Function, is_here: impl Fn(SpaceId) -> bo
             }
             Stage::Solve(solve) => {
                 note(&mut seen.solved, solve.x);
-                solve.reads().into_iter().for_each(|field| note(&mut seen.gathered, field));
+                solve.reads().for_each(|field| note(&mut seen.gathered, field));
             }
         }
         places.push((number, place));
@@ -223,7 +223,7 @@ pub(super) fn trees(program: &Program) -> Planned {
             let order = order(program, function, is_here);
             of_stages.extend(order.passes.into_iter().map(|(stage, pass)| ((role, stage), pass)));
             for (space, _, solve) in &order.solves {
-                fields.extend([solve.diag, solve.off, solve.rhs, solve.x]);
+                fields.extend(solve.reads().chain([solve.x]));
                 ties.insert((*space, Map::Parent, *space));
             }
             *tasks = order.tasks;
@@ -330,7 +330,7 @@ mod tests {
         accumulate @c.i along in, %2\n }";
     const ROWS: &str = "over @c {\n %3 = field @c.i\n %4 = field @c.g\n %5 = field @c.v\n %6 = sub %5, %3
         store @c.d, %4\n store @c.b, %6\n }";
-    const SOLVE: &str = "solve tree @c.x: diag @c.d, off @c.g, rhs @c.b";
+    const SOLVE: &str = "solve tree @c.x: own @c.d, link @c.g, rhs @c.b";
     const GATE: &str = "over @na {\n %7 = gather @c.x along in\n store @na.m, %7\n }";
     const KEEP: &str = "over @c {\n %8 = field @c.x\n store @c.v, %8\n }";
 

@@ -352,10 +352,12 @@ impl Emitter<'_> {
     }
 
     /// Equations along the branches of cells.
-    fn solution(&self, Equations { x, diag, off, rhs, parent }: Equations) -> Text {
+    fn solution(&self, Equations { x, own, link, rhs, from, parent }: Equations) -> Text {
         let mut out = Text::at(1);
         let field = |(name, field): (&str, u32)| format!("{name}: {}", flat_field(field));
-        let fields = [("diag", diag), ("off", off), ("rhs", rhs), ("x", x)].map(field);
+        let from = from.map_or("from: None".to_owned(), |from| format!("from: Some({})", flat_field(from)));
+        let fields = [("own", own), ("link", link), ("rhs", rhs), ("x", x)].map(field);
+        let fields: Vec<String> = fields.into_iter().chain([from]).collect();
         out.record("let system = System ", &fields, ";");
         let one = if self.plan.precision == Precision::F64 { "F64x8" } else { "F32x16" };
         out.line(format!("solve::<V, {one}>(flat, system, ties[{parent}], side, cells);"));

@@ -6,7 +6,7 @@
 use super::builder::{Binary, Builder, Compare, Element, Literal, TensorType, Unary, Value};
 use super::entry::Slots;
 use super::slot::{Fixed, Slot};
-use crate::codegen::plan::{DevicePlan, Elimination, Tie};
+use crate::codegen::plan::{DevicePlan, Elimination, StageParts, Tie};
 use std::ops::Range;
 
 /// Branched cells of a plan, by their number.
@@ -36,8 +36,8 @@ impl<'a> Branches<'a> {
         table(Fixed::Givers(self.tree, tie), &[map.most(), map.cells * map.to])
     }
 
-    /// What [`solve`](Branches::solve) reads.
-    pub fn tables_of_equations(self, tie: u32) -> Vec<(Slot, TensorType)> {
+    /// What [`solve`](Branches::solve) reads, where elements come `from` somewhere or from 0.
+    pub fn tables_of_equations(self, tie: u32, from: bool) -> Vec<(Slot, TensorType)> {
         let elements = self.tie(tie).from();
         let stages = self.elimination(tie).stages();
         let above = stages.iter().map(|stage| stage.above.end).max().unwrap_or(0);
@@ -51,7 +51,8 @@ impl<'a> Branches<'a> {
             one(Fixed::Above, above),
             one(Fixed::Below, below),
         ];
-        tables.into_iter().flatten().collect()
+        let of_flow = from.then(|| self.tables_along(tie).into_iter().chain(self.tables_of_sums(tie)));
+        tables.into_iter().flatten().chain(of_flow.into_iter().flatten()).collect()
     }
 
     /// What each element has where a map leads; 0 where it leads nowhere.
@@ -61,9 +62,7 @@ impl<'a> Branches<'a> {
         if self.tie(tie).is_everywhere() {
             return found;
         }
-        let ty = b.of(found).clone();
-        let none = b.constant(Literal::Real(0.0), ty.element, &ty.dims);
-        where_somewhere(b, places, found, none)
+        or_nothing(b, places, found)
     }
 
     /// A sum per element with what others give whom a map leads there, one after the other.
@@ -81,60 +80,103 @@ impl<'a> Branches<'a> {
         })
     }
 
-    /// The solution of the equations with these diagonals, elements beside them (of each element and its parent) and right-hand sides: stage by
-    /// stage of their elimination, and back. Where a stage takes the parent of an element, the element then stands beside the parent's parent.
-    pub fn solve(self, b: &mut Builder, slots: &Slots, tie: u32, equations: [Value; 3]) -> Value {
+    /// The solution of equations of what each element does by itself, what links it with its parent, and right-hand sides, from where the elements are:
+    /// stage by stage of their elimination, and back. Where a stage takes the parent of an element, that is linked with the parent's parent.
+    pub fn solve(
+        self,
+        b: &mut Builder,
+        slots: &Slots,
+        tie: u32,
+        [own, link, rhs]: [Value; 3],
+        from: Option<Value>,
+    ) -> Value {
+        // What flows along the links before anything moves.
+        let rhs = from.map_or(rhs, |from| {
+            let places = slots[&Slot::Fixed(Fixed::Tie(self.tree, tie))];
+            let above = b.gather(from, places);
+            let fall = b.binary(Binary::Subtract, above, from);
+            let flow = b.binary(Binary::Multiply, link, fall);
+            let flow = or_nothing(b, places, flow);
+            let outward = b.unary(Unary::Negate, flow);
+            let sum = b.binary(Binary::Add, rhs, flow);
+            self.add(b, slots, tie, sum, outward)
+        });
         let stages = self.elimination(tie).stages();
         let fixed = |fixed: fn(u32, u32) -> Fixed| slots[&Slot::Fixed(fixed(self.tree, tie))];
         let elements = fixed(Fixed::Elements);
-        let mut now = equations.map(|value| b.gather(value, elements));
+        let mut now = [own, link, rhs].map(|value| b.gather(value, elements));
         let mut before = Vec::new();
         for stage in &stages {
-            before.push(now);
-            let [mut diag, mut off, mut rhs] = now.map(|of| part(b, of, &(0..stage.gone.start)));
-            let own = off;
+            let [mut own, mut link, mut rhs] = now.map(|of| part(b, of, &(0..stage.gone.start)));
+            let whole = whole(b, stage, fixed(Fixed::Children), now);
+            before.push((now, whole));
+            let linked = link;
             if !stage.above.is_empty() {
                 let places = part(b, fixed(Fixed::Above), &stage.above);
-                let [its_diag, its_off, its_rhs] = now.map(|of| b.gather(of, places));
-                let factor = b.binary(Binary::Divide, own, its_diag);
-                let [for_diag, for_off, for_rhs] =
-                    [own, its_off, its_rhs].map(|by| b.binary(Binary::Multiply, factor, by));
-                diag = less(b, places, diag, for_diag);
-                rhs = less(b, places, rhs, for_rhs);
-                let beside = b.unary(Unary::Negate, for_off);
-                off = where_somewhere(b, places, beside, own);
+                let [its, its_link, its_rhs] = now.map(|of| b.gather(of, places));
+                let sum = b.binary(Binary::Add, its, its_link);
+                let sum = b.binary(Binary::Add, sum, linked);
+                let factor = b.binary(Binary::Divide, linked, sum);
+                let [for_own, beyond, for_rhs] =
+                    [its, its_link, its_rhs].map(|by| b.binary(Binary::Multiply, factor, by));
+                own = more(b, places, own, for_own);
+                rhs = more(b, places, rhs, for_rhs);
+                link = where_somewhere(b, places, beyond, linked);
             }
             for row in &stage.below {
                 let places = part(b, fixed(Fixed::Below), row);
-                let [its_diag, its_off, its_rhs] = now.map(|of| b.gather(of, places));
-                let factor = b.binary(Binary::Divide, its_off, its_diag);
-                let [for_diag, for_rhs] = [its_off, its_rhs].map(|by| b.binary(Binary::Multiply, factor, by));
-                diag = less(b, places, diag, for_diag);
-                rhs = less(b, places, rhs, for_rhs);
+                let [its, its_link, its_rhs] = now.map(|of| b.gather(of, places));
+                let first = b.constant(Literal::Whole(stage.gone.start as u64), Element::I32, &b.dims(places));
+                let of_gone = b.binary(Binary::Subtract, places, first);
+                let sum = b.gather(whole, of_gone);
+                let factor = b.binary(Binary::Divide, its_link, sum);
+                let [for_own, for_rhs] = [its, its_rhs].map(|by| b.binary(Binary::Multiply, factor, by));
+                own = more(b, places, own, for_own);
+                rhs = more(b, places, rhs, for_rhs);
             }
             // Each stage is computed whole: one of the next ones reads it in several places.
-            now = [diag, off, rhs].map(|of| b.barrier(of));
+            now = [own, link, rhs].map(|of| b.barrier(of));
         }
-        let [diag, _, rhs] = now;
-        let mut solution = b.binary(Binary::Divide, rhs, diag);
-        for (stage, before) in stages.iter().zip(before).rev() {
-            let [diag, off, rhs] = before.map(|of| part(b, of, &stage.gone));
+        let [own, _, rhs] = now;
+        let mut solution = b.binary(Binary::Divide, rhs, own);
+        for (stage, ([_, link, rhs], whole)) in stages.iter().zip(before).rev() {
+            let [up, given] = [link, rhs].map(|of| part(b, of, &stage.gone));
             let parents = part(b, fixed(Fixed::Parents), &stage.gone);
             let of_parent = b.gather(solution, parents);
-            let product = b.binary(Binary::Multiply, off, of_parent);
-            let mut right = b.binary(Binary::Subtract, rhs, product);
+            let flow = b.binary(Binary::Multiply, up, of_parent);
+            let mut right = b.binary(Binary::Add, given, flow);
             if !stage.above.is_empty() {
                 let children = part(b, fixed(Fixed::Children), &stage.gone);
-                let [off, of_child] = [before[1], solution].map(|of| b.gather(of, children));
-                let product = b.binary(Binary::Multiply, off, of_child);
-                right = less(b, children, right, product);
+                let [down, of_child] = [link, solution].map(|of| b.gather(of, children));
+                let flow = b.binary(Binary::Multiply, down, of_child);
+                right = more(b, children, right, flow);
             }
-            let gone = b.binary(Binary::Divide, right, diag);
+            let gone = b.binary(Binary::Divide, right, whole);
             solution = b.concatenate(&[solution, gone], 0);
             solution = b.barrier(solution);
         }
-        b.gather(solution, fixed(Fixed::Standing))
+        let moved = b.gather(solution, fixed(Fixed::Standing));
+        from.map_or(moved, |from| b.binary(Binary::Add, from, moved))
     }
+}
+
+/// Of what a stage eliminates: what it does by itself and its links, together.
+fn whole(b: &mut Builder, stage: &StageParts, children: Value, [own, link, _]: [Value; 3]) -> Value {
+    let [its, up] = [own, link].map(|of| part(b, of, &stage.gone));
+    let sum = b.binary(Binary::Add, its, up);
+    if stage.above.is_empty() {
+        return sum;
+    }
+    let children = part(b, children, &stage.gone);
+    let down = b.gather(link, children);
+    more(b, children, sum, down)
+}
+
+/// 0 where a table leads nowhere.
+fn or_nothing(b: &mut Builder, places: Value, of: Value) -> Value {
+    let ty = b.of(of).clone();
+    let none = b.constant(Literal::Real(0.0), ty.element, &ty.dims);
+    where_somewhere(b, places, of, none)
 }
 
 fn table(fixed: Fixed, dims: &[usize]) -> Vec<(Slot, TensorType)> {
@@ -155,10 +197,10 @@ fn part(b: &mut Builder, of: Value, range: &Range<usize>) -> Value {
     b.slice(of, &[range.start], &[range.end])
 }
 
-/// Less by so much where a table leads somewhere.
-fn less(b: &mut Builder, places: Value, of: Value, by: Value) -> Value {
-    let less = b.binary(Binary::Subtract, of, by);
-    where_somewhere(b, places, less, of)
+/// More by so much where a table leads somewhere.
+fn more(b: &mut Builder, places: Value, of: Value, by: Value) -> Value {
+    let more = b.binary(Binary::Add, of, by);
+    where_somewhere(b, places, more, of)
 }
 
 /// One value where a table leads somewhere, another one elsewhere.

@@ -257,8 +257,8 @@ impl<'a> Emitter<'a> {
                 }
                 slots.extend(kernel.adds.iter().flat_map(|add| branches.tables_of_sums(add.tie)));
                 if let Some(equations) = kernel.solves {
-                    slots.extend(branches.tables_of_equations(equations.parent));
-                    for field in [equations.diag, equations.off, equations.rhs] {
+                    slots.extend(branches.tables_of_equations(equations.parent, equations.from.is_some()));
+                    for field in [equations.own, equations.link, equations.rhs].into_iter().chain(equations.from) {
                         slots.extend(given(slot_of(self.plan, fields[field as usize]), cells));
                     }
                 }

@@ -183,9 +183,10 @@ impl<'a> Lanes<'a> {
         if let Some(equations) = self.kernel.solves {
             let trees = self.trees();
             let field = |at: u32| trees.fields[at as usize];
-            let [diag, off, rhs] =
-                [equations.diag, equations.off, equations.rhs].map(|at| self.slots[&self.slot_of(field(at))]);
-            let x = self.branches().solve(self.b, self.slots, equations.parent, [diag, off, rhs]);
+            let value = |at: u32| self.slots[&self.slot_of(field(at))];
+            let [own, link, rhs] = [equations.own, equations.link, equations.rhs].map(value);
+            let from = equations.from.map(value);
+            let x = self.branches().solve(self.b, self.slots, equations.parent, [own, link, rhs], from);
             return Effects { fields: vec![(field(equations.x), x)], events: Vec::new() };
         }
         let mut effects = Effects { events: self.statements(&self.kernel.body), ..Effects::default() };

@@ -237,7 +237,7 @@ impl Programs {
         let mut begin = Vec::new();
         for field in self.there().fields_where(|f| matches!(f.kind, FieldKind::Const | FieldKind::State)) {
             // What is made of one resistivity for all compartments may learn with it.
-            if let Source::Axial(cable) | Source::Beside(cable) = self.there().field(field).source
+            if let Source::Axial(cable) = self.there().field(field).source
                 && resistivities(model, &model.cables[cable as usize]).is_none()
             {
                 continue;

@@ -26,9 +26,9 @@ impl From<LimitError> for Diagnostic {
                 Diagnostic::new(Code::TooDeep, span, message, "given up here").help("name parts of it with `let`")
             }
             E::Deep { span } => {
-                let message = "definitions are nested too deeply";
+                let message = "definitions or operations are nested too deeply";
                 Diagnostic::new(Code::TooDeep, span, message, "given up here")
-                    .help("define what is used before what uses it")
+                    .help("define what is used before what uses it, and name parts of a long expression with `let`")
             }
         }
     }

@@ -126,7 +126,7 @@ fn step steps {steps} {
     accumulate @c.d along in, %51
     {subset}
   }
-  solve tree @c.v: diag @c.d, off @c.ga, rhs @c.b #0
+  solve tree @c.v: own @c.d, link @c.ga, rhs @c.b #0
   over @c {
     %52 = gather @c.v along parent
     {solved}
@@ -309,14 +309,15 @@ const CASES: &[(Rule, &str, &str)] = &[
     (Rule::Guards, "first", "once over @a when @a.e {\n}"),
     (Rule::Guards, "guarded", "%70 = bool true\nemit @a.e, %70"),
     (Rule::Guards, "observe", "}\nover @a when @a.e {"),
-    (Rule::Solves, "first", "solve tree @c.v: diag @c.d, off @c.ga, rhs @c.b"),
-    (Rule::Solves, "end", "solve tree @a.v: diag @a.t, off @a.c, rhs @a.t"),
-    (Rule::Solves, "end", "solve tree @total: diag @total, off @total, rhs @total"),
-    (Rule::Solves, "end", "solve tree @c.ga: diag @c.d, off @c.ga, rhs @c.b"),
-    (Rule::Solves, "end", "solve tree @c.v: diag @a.t, off @c.ga, rhs @c.b"),
-    (Rule::Solves, "end", "solve tree @c.v: diag @c.d, off @g, rhs @c.b"),
-    (Rule::Solves, "end", "solve tree @c.v: diag @c.d, off @c.ga, rhs @c.v"),
-    (Rule::Solves, "observe", "}\nsolve tree @c.v: diag @c.ga, off @c.ga, rhs @c.ga\nover @a {"),
+    (Rule::Solves, "first", "solve tree @c.v: own @c.d, link @c.ga, rhs @c.b"),
+    (Rule::Solves, "end", "solve tree @a.v: own @a.t, link @a.c, rhs @a.t"),
+    (Rule::Solves, "end", "solve tree @total: own @total, link @total, rhs @total"),
+    (Rule::Solves, "end", "solve tree @c.ga: own @c.d, link @c.ga, rhs @c.b"),
+    (Rule::Solves, "end", "solve tree @c.v: own @a.t, link @c.ga, rhs @c.b"),
+    (Rule::Solves, "end", "solve tree @c.v: own @c.d, link @g, rhs @c.b"),
+    (Rule::Solves, "end", "solve tree @c.v: own @c.d, link @c.ga, rhs @c.v"),
+    (Rule::Solves, "end", "solve tree @c.v: own @c.d, link @c.ga, rhs @c.b, from @c.v"),
+    (Rule::Solves, "observe", "}\nsolve tree @c.v: own @c.ga, link @c.ga, rhs @c.ga\nover @a {"),
     (Rule::Surrogates, "body", "%70 = spike arctan 0.0, %30"),
     (Rule::Surrogates, "body", "%70 = spike sigmoid -1.0, %30"),
     (Rule::Surrogates, "body", "%70 = spike fast_sigmoid inf, %30"),
@@ -416,9 +417,10 @@ fn out_of_range() -> Vec<Program> {
         guard(&|guard| guard.event = nowhere),
         guard(&|guard| guard.delay = Some(nowhere)),
         solve(&|solve| solve.x = nowhere),
-        solve(&|solve| solve.diag = nowhere),
-        solve(&|solve| solve.off = nowhere),
+        solve(&|solve| solve.own = nowhere),
+        solve(&|solve| solve.link = nowhere),
         solve(&|solve| solve.rhs = nowhere),
+        solve(&|solve| solve.from = Some(nowhere)),
         solve(&|solve| solve.origin = no_origin),
     ]
 }
@@ -519,8 +521,8 @@ fn messages_name_function_stage_operation_and_rule() {
         "fn step, over @ab when @a.e along target: @a.e is over @a"
     );
     assert_eq!(
-        first(&message("end", "solve tree @c.v: diag @c.d, off @c.ga, rhs @c.v")),
-        "fn step, `solve tree @c.v: diag @c.d, off @c.ga, rhs @c.v`: @c.v is read and set"
+        first(&message("end", "solve tree @c.v: own @c.d, link @c.ga, rhs @c.v")),
+        "fn step, `solve tree @c.v: own @c.d, link @c.ga, rhs @c.v`: @c.v is read and set"
     );
 }
 

@@ -31,6 +31,12 @@ impl Complaint<'_, '_> {
             }
             "connect" => self.of_a_connection(index, expected),
             "couple" => self.both_ways(),
+            // Not a key without its `=`.
+            "plot" | "print" | "monitor" | "watch"
+                if self.block == Block::Run && self.text(self.pieces.start + 1) != "=" =>
+            {
+                Some(self.no_member(self.pieces.start))
+            }
             "param" | "population" | "insert" | "use" | "let" | "record" => self.of_a_line(index, expected),
             _ => None,
         }

@@ -144,18 +144,15 @@ uniform @g
 uniform @twice
 state @p.v over @p.compartments
 const @p.axial over @p.compartments
-const @p.beside over @p.compartments
 temp @p.membrane over @p.compartments
-temp @p.diagonal over @p.compartments
+temp @p.own over @p.compartments
 temp @p.rhs over @p.compartments
 temp @p.next over @p.compartments
 fn init {
   over @p.compartments {
     %0 = const 1.0
-    %1 = const -1.0
     store @p.v, %0
     store @p.axial, %0
-    store @p.beside, %1
   }
 }
 fn step steps 40 {
@@ -169,19 +166,13 @@ fn step steps 40 {
     accumulate @p.membrane along in, %3
   }
   over @p.compartments {
-    %4 = field @p.v
-    %5 = field @p.membrane
-    %6 = sub %4, %5
-    %7 = field @p.axial
-    %8 = add %7, %1
-    store @p.diagonal, %8
+    %4 = field @p.membrane
+    %5 = neg %4
+    %6 = mul %5, %1
+    store @p.own, %1
     store @p.rhs, %6
   }
-  over @p.compartments {
-    %9 = field @p.axial
-    accumulate @p.diagonal along parent, %9
-  }
-  solve tree @p.next: diag @p.diagonal, off @p.beside, rhs @p.rhs
+  solve tree @p.next: own @p.own, link @p.axial, rhs @p.rhs, from @p.v
   over @p.compartments {
     %10 = field @p.next
     store @p.v, %10
@@ -195,13 +186,13 @@ fn elements_of_branched_cells_are_counted_with_what_they_add_and_solve() {
     // mul, and the sum; v comes along a map, the sum is read and written.
     assert_eq!((current.body.plain, current.body.flops), (2.0, 2.0));
     assert_eq!((current.loads, current.stores, current.writes, current.kept), (2.0, 0.0, 1.0, 0.0));
-    // sub, add, the sum in the parent, and a row: a quotient, three products and two differences, two products and a difference.
+    // neg, mul, and a row.
     let body = compartments.body;
-    assert_eq!((body.plain, body.divisions, body.flops), (3.0 + 8.0, 1.0, 3.0 + 9.0));
-    // v, membrane, axial; axial and the parent's diagonal; a row; next.
-    assert_eq!(compartments.loads, 3.0 + 2.0 + 9.0 + 1.0);
-    // diagonal, rhs; the parent's diagonal; a row; v.
-    assert_eq!(compartments.writes, 2.0 + 1.0 + 4.0 + 1.0);
-    // v, axial, beside, membrane, diagonal, rhs, next.
-    assert_eq!(compartments.kept, 7.0);
+    assert_eq!((body.plain, body.divisions, body.flops), (2.0 + 14.0, 1.0, 2.0 + 15.0));
+    // membrane; a row; next.
+    assert_eq!(compartments.loads, 1.0 + 12.0 + 1.0);
+    // own, rhs; a row; v.
+    assert_eq!(compartments.writes, 2.0 + 4.0 + 1.0);
+    // v, axial, membrane, own, rhs, next.
+    assert_eq!(compartments.kept, 6.0);
 }
