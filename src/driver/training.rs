@@ -253,8 +253,8 @@ pub struct Found {
     pub edges: Vec<Vec<f64>>,
     /// The derivatives in the parameters that learn, in canonical units.
     pub parameters: Vec<f64>,
-    /// How many spikes there were in all trials.
-    pub spikes: u64,
+    /// How many spikes there were in each trial.
+    pub spikes: Vec<u64>,
 }
 
 fn refused<T>(what: String) -> Result<T, Vec<Diagnostic>> {
@@ -651,9 +651,14 @@ impl Learner {
         }
     }
 
-    /// What the trials read out, for each readout `[sample][trial][cell]`, and the number of spikes, as in a run: delays that learn are whole numbers of steps.
+    /// What the trials read out, for each readout `[sample][trial][cell]`, and the number of spikes of each, as in a run: delays that learn are whole
+    /// numbers of steps.
     /// `input` has values `[frame][trial][cell]`.
-    pub fn samples(&mut self, parameters: &[f64], input: &[Vec<f64>]) -> Result<(Vec<Vec<f64>>, u64), EngineError> {
+    pub fn samples(
+        &mut self,
+        parameters: &[f64],
+        input: &[Vec<f64>],
+    ) -> Result<(Vec<Vec<f64>>, Vec<u64>), EngineError> {
         self.set(parameters, input)?;
         let moving = self.own.net.routes.iter_mut().filter(|route| route.tract.is_moving());
         let between: Vec<Vec<f64>> = moving.map(|route| route.tract.round_delays()).collect();

@@ -235,7 +235,7 @@ impl Session {
             self.finite(&found)?;
             self.learn(&mut found, share)?;
             score.loss += judged.loss * batch.len() as f64;
-            score.spikes += found.spikes as f64 * batch.len() as f64 / self.batch as f64;
+            score.spikes += of_real(&found.spikes, batch.len());
             right += judged.right;
             seen += batch.len();
             if !watcher.batch(seen, order.len(), score.loss / seen as f64) {
@@ -314,7 +314,7 @@ impl Session {
             let (samples, spikes) = found.map_err(|error| self.told(error, batch))?;
             let judged = self.judge.judge(&samples, self.batch, &classes);
             score.loss += judged.loss * batch.len() as f64;
-            score.spikes += spikes as f64 * batch.len() as f64 / self.batch as f64;
+            score.spikes += of_real(&spikes, batch.len());
             right += judged.right;
         }
         let score = score.of(all.len(), right, begin);
@@ -456,6 +456,11 @@ impl Session {
         let input = (0..self.data.frames()).map(of_frame).collect();
         (input, samples.iter().map(|&at| self.data.class(at)).collect())
     }
+}
+
+/// The spikes of trials without those that only fill a batch up.
+fn of_real(spikes: &[u64], samples: usize) -> f64 {
+    spikes[..samples.min(spikes.len())].iter().sum::<u64>() as f64
 }
 
 impl Score {

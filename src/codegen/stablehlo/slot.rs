@@ -110,7 +110,7 @@ pub enum Trial {
     Samples(u32),
     /// The slopes of a loss in that: readout.
     Slopes(u32),
-    /// How many spikes there were; in a loop, of each cell: sender.
+    /// How many spikes there were in each trial; in a loop, of each cell: sender.
     Spikes(u32),
     /// The derivatives in what the edges carry, in the shape of that, without the 0: route.
     Weights(u32),

@@ -77,7 +77,8 @@ impl Settled for Weights {
 struct Ran {
     results: BTreeMap<Slot, Buffer>,
     samples: Vec<Vec<f64>>,
-    spikes: u64,
+    /// Of each trial.
+    spikes: Vec<u64>,
 }
 
 impl Device {
@@ -173,10 +174,10 @@ impl Device {
         let samples =
             |at: u32| numbers(results.get(&Slot::Trial(Trial::Samples(at))).ok_or_else(|| missing("samples"))?);
         let samples = (0..net.readouts.len() as u32).map(samples).collect::<Result<_, EngineError>>()?;
-        let mut spikes = 0;
+        let mut spikes = vec![0; net.trials];
         for (slot, buffer) in &results {
             if let Slot::Trial(Trial::Spikes(_)) = slot {
-                spikes += buffer.to_vec::<u64>()?.iter().sum::<u64>();
+                spikes.iter_mut().zip(buffer.to_vec::<u64>()?).for_each(|(sum, of_trial)| *sum += of_trial);
             }
         }
         Ok(Ran { results, samples, spikes })
@@ -214,7 +215,7 @@ fn missing(what: &str) -> EngineError {
 }
 
 impl Runner for Device {
-    fn samples(&mut self, net: &Net, given: &[Vec<f64>]) -> Result<(Vec<Vec<f64>>, u64), EngineError> {
+    fn samples(&mut self, net: &Net, given: &[Vec<f64>]) -> Result<(Vec<Vec<f64>>, Vec<u64>), EngineError> {
         let carried = self.carried(net)?;
         let Ran { samples, spikes, .. } = self.run(net, given, &brought(net, 1), &carried)?;
         Ok((samples, spikes))

@@ -58,9 +58,9 @@ impl<T: Number> Host<T> {
 }
 
 impl<T: Number> Runner for Host<T> {
-    fn samples(&mut self, net: &Net, given: &[Vec<f64>]) -> Result<(Vec<Vec<f64>>, u64), EngineError> {
+    fn samples(&mut self, net: &Net, given: &[Vec<f64>]) -> Result<(Vec<Vec<f64>>, Vec<u64>), EngineError> {
         let ran = self.forward(net, &Ways::new(net, self.threads), given, false)?;
-        Ok((ran.samples, spikes(&ran.sent)))
+        Ok((ran.samples, spikes(&ran.sent, net.trials)))
     }
 
     fn slopes(
@@ -155,7 +155,7 @@ impl<T: Number> Runner for Host<T> {
         }
         let edges = net.routes.iter().zip(weights).map(|(route, slopes)| route.tract.of_numbers(T::widened(slopes)));
         let parameters = net.gradients.iter().map(read).collect::<Result<_, EngineError>>()?;
-        Ok(Slopes { loss: found.value, edges: edges.collect(), parameters, spikes: spikes(&ran.sent) })
+        Ok(Slopes { loss: found.value, edges: edges.collect(), parameters, spikes: spikes(&ran.sent, net.trials) })
     }
 
     fn set_uniform(&mut self, forward: Option<FieldId>, back: Option<FieldId>, value: f64) -> Result<(), EngineError> {
@@ -388,6 +388,8 @@ fn of_step(slopes: &[f64], step: usize, count: usize) -> Option<&[f64]> {
     slopes.get(step.checked_sub(1)? * count..step * count)
 }
 
-fn spikes(sent: &[Vec<Sent>]) -> u64 {
-    sent.iter().flatten().map(|sent| sent.numbers() as u64).sum()
+/// How many spikes there were in each trial.
+fn spikes(sent: &[Vec<Sent>], trials: usize) -> Vec<u64> {
+    let of_trial = |trial| sent.iter().flatten().map(|sent| sent.row(trial).len() as u64).sum();
+    (0..trials).map(of_trial).collect()
 }

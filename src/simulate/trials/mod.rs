@@ -156,8 +156,8 @@ impl Given {
 
 /// What takes the steps of all trials. `given` are the values of [`Net::given`], `[frame][trial and cell]`.
 pub trait Runner: Send {
-    /// Runs all trials; the answer are the samples of each readout, `[sample][trial][cell]`, and the number of spikes.
-    fn samples(&mut self, net: &Net, given: &[Vec<f64>]) -> Result<(Vec<Vec<f64>>, u64), EngineError>;
+    /// Runs all trials; the answer are the samples of each readout, `[sample][trial][cell]`, and the number of spikes in each trial.
+    fn samples(&mut self, net: &Net, given: &[Vec<f64>]) -> Result<(Vec<Vec<f64>>, Vec<u64>), EngineError>;
 
     /// Runs all trials forward and back. `loss` gets the samples of each readout, `[sample][trial][cell]`, and answers with slopes in the same shape.
     fn slopes(
@@ -216,6 +216,6 @@ pub struct Slopes {
     pub edges: Vec<OfEdges>,
     /// For each free parameter what every element contributes.
     pub parameters: Vec<Vec<f64>>,
-    /// How many spikes there were.
-    pub spikes: u64,
+    /// How many spikes there were in each trial.
+    pub spikes: Vec<u64>,
 }

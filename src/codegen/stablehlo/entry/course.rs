@@ -386,10 +386,11 @@ impl Emitter<'_> {
         self.arrive(b, slots, course, end);
         self.keep(b, slots, course, end);
         self.finite(b, slots);
-        for at in 0..course.senders.len() as u32 {
+        for (at, sender) in (0..).zip(&course.senders) {
             let each = b.convert(slots[&Slot::Trial(Trial::Spikes(at))], Element::U64);
-            let all = b.reduce(Binary::Add, each, 0);
-            slots.insert(Slot::Trial(Trial::Spikes(at)), all);
+            let each = b.reshape(each, &[course.trials, sender.cells]);
+            let of_trials = b.reduce(Binary::Add, each, 1);
+            slots.insert(Slot::Trial(Trial::Spikes(at)), of_trials);
         }
     }
 
