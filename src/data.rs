@@ -256,7 +256,7 @@ fn npy(file: &DataFile, bytes: &[u8]) -> Result<ArrayD<f64>, Diagnostic> {
     array(bytes).map_err(|why| wrong(file, why))
 }
 
-/// The numbers of an array in NumPy's format. The error is a sentence.
+/// The numbers of an array in NumPy's format; of booleans 0 and 1. The error is a sentence.
 fn array(bytes: &[u8]) -> Result<ArrayD<f64>, String> {
     check_npy(bytes)?;
     macro_rules! read {
@@ -269,7 +269,15 @@ fn array(bytes: &[u8]) -> Result<ArrayD<f64>, String> {
         };
     }
     read!(f64, f32, i64, i32, i16, i8, u64, u32, u16, u8);
-    Err("its numbers are neither float64, float32 nor integers".into())
+    match ArrayD::<bool>::read_npy(bytes) {
+        Ok(array) => return Ok(array.mapv(|x| if x { 1.0 } else { 0.0 })),
+        Err(ReadNpyError::WrongDescriptor(_)) => {}
+        Err(error) => return Err(complaint(&error)),
+    }
+    match Header::read(&mut &bytes[..])?.dtype.ends_with("f2") {
+        true => Err("its numbers are float16: save `x.astype('float32')`".into()),
+        false => Err("its numbers are neither float64, float32, integers nor booleans".into()),
+    }
 }
 
 /// An .npz file: arrays of numbers with names.

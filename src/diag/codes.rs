@@ -251,8 +251,8 @@ BadValue "NU0314" Error "a value is out of range"
 "The value cannot work: a negative size, a zero time step, a duration that is not a multiple of
 the step, a number too large for the machine. The message gives the number.";
 BadData "NU0315" Error "a data file does not fit"
-"The file could be read, but not as numbers of the needed shape. .npy files hold float64, float32
-or integer arrays in C order; .csv files hold one number per line, or named columns.";
+"The file could be read, but not as numbers of the needed shape. .npy files hold float64, float32,
+integer or boolean arrays in C order; .csv files hold one number per line, or named columns.";
 BadRandom "NU0316" Error "a random draw in the wrong place"
 "`uniform(...)`, `normal(...)` and the like stand behind `~` in `init` and `param` lines of a
 network; `noise(...)` and stimuli stand in inputs. What an equation may have is `xi()`, white noise.

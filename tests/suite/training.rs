@@ -2600,3 +2600,30 @@ fn spikes_are_those_of_the_samples_that_are_there() {
         assert_eq!(scores(1000, &|text| session_on_xla(text, &xla)), wanted);
     }
 }
+
+/// Spikes that were recorded are booleans more often than numbers, and classes of two are.
+#[test]
+fn samples_may_be_booleans() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let read = |x: &str, y: &str| {
+        let [x, y] = [x, y].map(|name| (path(name), Span::default()));
+        Dataset::read(&Samples { file: x, labels: Some(y) }, false, &Split::Share(0.5), 1)
+    };
+    let x = ndarray::Array2::from_shape_fn((4, 3), |(sample, value)| (sample + value) % 3 == 0);
+    let y = ndarray::Array1::from_shape_fn(4, |sample| sample % 2 == 1);
+    let number = |x: &bool| if *x { 1.0 } else { 0.0 };
+    ndarray_npy::write_npy(path("x.npy"), &x).unwrap();
+    ndarray_npy::write_npy(path("y.npy"), &y).unwrap();
+    ndarray_npy::write_npy(path("numbers.npy"), &x.map(number)).unwrap();
+    ndarray_npy::write_npy(path("classes.npy"), &y.map(number)).unwrap();
+    assert_eq!(read("x.npy", "y.npy").unwrap(), read("numbers.npy", "classes.npy").unwrap());
+    // NumPy's halves are as long as these.
+    ndarray_npy::write_npy(path("short.npy"), &x.map(|x| u16::from(*x))).unwrap();
+    let mut bytes = std::fs::read(path("short.npy")).unwrap();
+    let at = bytes.windows(3).position(|w| w == b"<u2").unwrap();
+    bytes[at + 1] = b'f';
+    std::fs::write(path("half.npy"), &bytes).unwrap();
+    let said = read("half.npy", "y.npy").unwrap_err().labels[0].message.clone();
+    assert_eq!(said, "its numbers are float16: save `x.astype('float32')`");
+}
