@@ -143,7 +143,7 @@ impl Differentiable {
         let mut errors = Vec::new();
         let mut found: Vec<Fitted> = Vec::new();
         for (name, span) in names {
-            match fitted(&flat, name) {
+            match fitted(&flat, name, "fitted") {
                 Ok(one) if found.iter().any(|other| other.param == one.param) => {
                     let message = format!("`{}` is free twice", one.name);
                     errors.push(placed(*span, Diagnostic::without_place(Code::BadValue, message)));
@@ -625,12 +625,13 @@ fn at_a_bound(mut d: Diagnostic, fitted: &[Fitted]) -> Option<Diagnostic> {
     })
 }
 
-/// The parameter that a name, or the end of one, stands for.
-pub(super) fn fitted(model: &Model, name: &str) -> Result<Fitted, Diagnostic> {
+/// The parameter that a name, or the end of one, stands for; `done` is what is done with it.
+pub(super) fn fitted(model: &Model, name: &str, done: &str) -> Result<Fitted, Diagnostic> {
     let full = ode::full_name(model, name)?;
     let Some(at) = model.params.iter().position(|p| p.name == full) else {
-        let message = format!("`{full}` is an initial value; so far parameters alone are fitted");
-        let help = "give the cell a parameter, and begin with it: `state x = x0`";
+        let message = format!("`{full}` is an initial value; so far parameters alone are {done}");
+        let begins = if is_of_compartment(model, full) { "v_init = v0" } else { "state x = x0" };
+        let help = format!("give the cell a parameter, and begin with it: `{begins}`");
         return Err(Diagnostic::without_place(Code::Unsupported, message).help(help));
     };
     let p = &model.params[at];
@@ -639,6 +640,14 @@ pub(super) fn fitted(model: &Model, name: &str) -> Result<Fitted, Diagnostic> {
         Ok(Value::Single(_) | Value::Mask(_)) | Err(_) => None,
     };
     Ok(Fitted { name: p.name.clone(), dim: p.dim, unit: p.unit.clone(), value, span: None, param: ParamId(at as u32) })
+}
+
+/// Is this state the voltage of a compartment, such as `cells.soma.v`, of which no equation is written?
+fn is_of_compartment(model: &Model, full: &str) -> bool {
+    let Some(state) = model.states.iter().find(|s| s.name == full && s.edges.is_none()) else { return false };
+    let whole = &model.populations[model.cells_of(state.population)].name;
+    let own = full.strip_prefix(whole.as_str()).and_then(|rest| rest.strip_prefix('.')).unwrap_or(full);
+    own.ends_with(".v") && state.dim == Dim::VOLTAGE
 }
 
 /// Does a parameter decide about cells, edges or delays?

@@ -2627,3 +2627,15 @@ fn samples_may_be_booleans() {
     let said = read("half.npy", "y.npy").unwrap_err().labels[0].message.clone();
     assert_eq!(said, "its numbers are float16: save `x.astype('float32')`");
 }
+
+/// In a `train` block initial values are not said to be fitted, and memory is told as elsewhere.
+#[test]
+fn what_is_refused_is_told_in_the_words_of_training() {
+    let text = digits(64, &TRAIN.replace("pixels.out.Kick.weight", "out.v"));
+    let said = &session(&text).err().unwrap()[0];
+    assert_eq!(said.message, "`out.v` is an initial value; so far parameters alone are learnt");
+    let small = Session::new(&checked(&digits(64, TRAIN)), &CompileOptions::default(), &interp, 1, Precision::F64, 3e4);
+    let said = &small.err().unwrap()[0];
+    assert!(said.message.ends_with(" kB, and 30.0 kB may be used"), "{said:?}");
+    assert!(said.labels[0].message.contains(" kB; `batch = "), "{said:?}");
+}

@@ -136,7 +136,7 @@ pub(super) fn learnt(model: &Model, learn: &[Learn], input: &(String, Span)) -> 
     for one in learn {
         // A parameter may be called `delay`, too.
         let named = of_projection(&one.name)
-            .filter(|(of, _)| !projections(model, of).is_empty() || fitted(model, &one.name).is_err());
+            .filter(|(of, _)| !projections(model, of).is_empty() || fitted(model, &one.name, "learnt").is_err());
         let found = match named {
             Some(named) => named_projection(model, one, named).and_then(|number| {
                 let (projection, known) = (&model.projections[number], &mut learns[number]);
@@ -326,7 +326,7 @@ pub(super) fn parameter(
     learn: &Learn,
     others: &[(Fitted, Range)],
 ) -> Result<(Fitted, Range), Diagnostic> {
-    let one = fitted(model, &learn.name).map_err(|error| at(learn.span, error))?;
+    let one = fitted(model, &learn.name, "learnt").map_err(|error| at(learn.span, error))?;
     let name = &one.name;
     if others.iter().any(|(other, _)| other.name == *name) {
         return Err(learn.wrong(Code::BadValue, format!("`{name}` learns twice")));
