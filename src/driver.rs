@@ -264,6 +264,7 @@ pub fn flatten(model: &Model, options: &CompileOptions) -> Result<(ode::Model, V
         r.every = options.every.or(r.every);
     }
     flat.method = options.method.unwrap_or(flat.method);
+    flat.names_method |= options.method.is_some();
     flat.tolerances = options.tolerances.over(flat.tolerances);
     flat.seed = options.seed.unwrap_or(flat.seed);
     if let Err(broken) = ode::verify(&flat) {

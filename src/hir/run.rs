@@ -108,6 +108,7 @@ impl<'a> Lowerer<'a> {
             duration,
             dt,
             method,
+            names_method: keys.contains_key("method"),
             tolerances,
             arrivals,
             coincident,

@@ -122,6 +122,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         duration: run.duration,
         dt: run.dt,
         method: run.method,
+        names_method: run.names_method,
         tolerances: run.tolerances,
         arrivals: run.arrivals,
         coincident: run.coincident,

@@ -18,7 +18,7 @@ pub fn not_solved(model: &Model) -> Vec<Diagnostic> {
         let message = format!("`{}` does not solve the cables of `{name}`", model.method.name());
         let d = Diagnostic::new(Code::CableMethod, cable.span, message, "a cell with sections");
         let d = match model.method {
-            Method::ExpEuler => d.note("`exp_euler` is the method of a run that names none"),
+            Method::ExpEuler if !model.names_method => d.note("`exp_euler` is the method of a run that names none"),
             _ => d,
         };
         d

@@ -119,6 +119,8 @@ pub struct Model {
     pub dt: f64,
     /// The integration method.
     pub method: Method,
+    /// Is that named, and not the one of a run that names none?
+    pub names_method: bool,
     /// How accurate it is, if it chooses its steps.
     pub tolerances: Tolerances,
     /// When events arrive within a step, and where that is said.
