@@ -188,7 +188,7 @@ impl<'a> Lowerer<'a> {
         let mut targets = Vec::new();
         for member in &fit.members {
             match member {
-                FitMember::Key(l) if !Block::Fit.keys().contains(&l.name.text.as_str()) => {
+                FitMember::Key(l) if !Block::Fit.has_key(&l.name.text) => {
                     self.unknown_key(&l.name, Block::Fit);
                 }
                 FitMember::Key(l) => {

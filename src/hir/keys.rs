@@ -78,12 +78,14 @@ impl Block {
                 "record",
                 "sweep",
             ],
-            Block::Fit => &["search", "starts", "iterations"],
+            Block::Fit => &["free", "target", "search", "starts", "iterations"],
             Block::Train => &[
                 "data",
                 "labels",
                 "input",
                 "frame",
+                "learn",
+                "keep",
                 "loss",
                 "optimizer",
                 "schedule",
@@ -116,9 +118,18 @@ impl Block {
             (Block::Gate, "fraction")
             | (Block::Section, "toward")
             | (Block::Compartment | Block::Region, "pool")
-            | (Block::Run, "sweep") => crate::syntax::form(word),
+            | (Block::Run, "sweep")
+            | (Block::Train, "learn" | "keep")
+            | (Block::Fit, "free" | "target") => crate::syntax::form(word),
             _ => None,
         }
+    }
+}
+
+impl Block {
+    /// Is this a key of it, and no word that begins a line of another form?
+    pub(super) fn has_key(self, word: &str) -> bool {
+        self.keys().contains(&word) && self.form(word).is_none()
     }
 }
 

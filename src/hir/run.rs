@@ -129,7 +129,7 @@ impl<'a> Lowerer<'a> {
         let mut fine = true;
         for member in &run.members {
             if let RunMember::Key(l) = member {
-                if !Block::Run.keys().contains(&l.name.text.as_str()) || Block::Run.form(&l.name.text).is_some() {
+                if !Block::Run.has_key(&l.name.text) {
                     self.unknown_key(&l.name, Block::Run);
                     fine = false;
                 } else if let Some(first) = keys.insert(&l.name.text, l) {

@@ -282,7 +282,7 @@ impl<'a> Lowerer<'a> {
         let word = Span { end: train.span.start + 5, ..train.span };
         for member in &train.members {
             match member {
-                TrainMember::Key(l) if !Block::Train.keys().contains(&l.name.text.as_str()) => {
+                TrainMember::Key(l) if !Block::Train.has_key(&l.name.text) => {
                     self.unknown_key(&l.name, Block::Train);
                     // What is meant by it is not missing.
                     meant.extend(crate::diag::nearest(&l.name.text, Block::Train.keys().iter().copied()));

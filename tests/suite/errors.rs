@@ -65,6 +65,8 @@ const SEVERAL: &[(&str, usize)] = &[
     ("kinetics_unknown_names", 2),
     ("kinetics_wrong_dimension", 3),
     ("words_of_blocks_alone", 11),
+    ("fit_keys_that_are_none", 2),
+    ("train_keys_that_are_none", 3),
 ];
 
 /// Codes that no model file alone can produce, with the reason.
