@@ -3,6 +3,7 @@
 //! In comes nothing, or a path; out goes how many bytes a process can have at most, where the system tells.
 //! Never true here: a guess.
 
+pub use crate::units::bytes as told;
 use std::fs;
 use std::path::Path;
 
@@ -64,18 +65,6 @@ pub fn free(path: &Path) -> Option<f64> {
 #[cfg(not(unix))]
 pub fn free(_path: &Path) -> Option<f64> {
     None
-}
-
-/// Bytes for people.
-pub fn told(bytes: f64) -> String {
-    match bytes {
-        b if b < 1e3 => format!("{b:.0} B"),
-        b if b < 1e6 => format!("{:.1} kB", b / 1e3),
-        b if b < 1e9 => format!("{:.1} MB", b / 1e6),
-        b if b < 1e10 => format!("{:.2} GB", b / 1e9),
-        b if b < 1e15 => format!("{:.0} GB", b / 1e9),
-        b => format!("{:.1e} GB", b / 1e9),
-    }
 }
 
 /// A number of bytes such as `2GB`, `500 MB` or `1.5GiB`.

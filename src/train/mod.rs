@@ -124,7 +124,8 @@ impl Session {
         let wrong = |message: String, why: &str| vec![Diagnostic::new(Code::BadData, train.data.file.1, message, why)];
         let room = learner.limit(budget).map_err(|least| {
             let each = least / batch as f64;
-            let least = format!("going back keeps at least {least:.3e} bytes, and {budget:.3e} may be used");
+            let told = units::bytes;
+            let least = format!("going back keeps at least {}, and {} may be used", told(least), told(budget));
             let mut would_do = vec!["a larger --memory".to_owned()];
             if budget >= each {
                 would_do.insert(0, format!("`batch = {}`", (budget / each) as usize));
@@ -132,7 +133,7 @@ impl Session {
             if options.backend == Backend::Xla {
                 would_do.push("the native engine, which can take steps again in place of keeping them".to_owned());
             }
-            wrong(least, &format!("a sample takes {each:.3e}; {} would do", would_do.join(", or ")))
+            wrong(least, &format!("a sample takes {}; {} would do", told(each), would_do.join(", or ")))
         })?;
         if train.patience.is_some() && data.test().is_empty() {
             let (all, share) = (data.train().len(), if let hir::Test::Share(share) = train.test { share } else { 0.0 });

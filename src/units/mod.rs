@@ -22,6 +22,18 @@ const SYMBOLS: [&str; 6] = ["M", "L", "T", "I", "Θ", "N"];
 /// Decimal exponents of the canonical units of M, L, T, I, Θ, N in SI units; the one of mass makes 1 mV canonical.
 const CANONICAL: [i32; 6] = [-14, -2, -3, -6, 0, -6];
 
+/// Bytes for people.
+pub fn bytes(bytes: f64) -> String {
+    match bytes {
+        b if b < 1e3 => format!("{b:.0} B"),
+        b if b < 1e6 => format!("{:.1} kB", b / 1e3),
+        b if b < 1e9 => format!("{:.1} MB", b / 1e6),
+        b if b < 1e10 => format!("{:.2} GB", b / 1e9),
+        b if b < 1e15 => format!("{:.0} GB", b / 1e9),
+        b => format!("{:.1e} GB", b / 1e9),
+    }
+}
+
 impl Dim {
     /// From whole exponents.
     const fn whole([m, l, t, i, theta, n]: [i16; 6]) -> Dim {
