@@ -17,7 +17,7 @@ pub use experiment::{Draft, Experiment, Made, planned};
 pub use gradient::{Differentiable, Fitted, Mode, Outline, StepBack, Ways};
 pub use repeated::Repeated;
 pub use sweep::{Choose, Crew, Done, Sweep};
-pub use training::{Found, Learner, Lesson, Read, Reads, Sample, frame, reads, sample, samples};
+pub use training::{Found, Learner, Lesson, Read, Reads, Sample, frame, none_is_tested, reads, sample, samples};
 pub use whole::check_whole;
 
 use crate::adaptive;

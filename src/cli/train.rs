@@ -107,6 +107,7 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
         }
     }
     if !args.quiet {
+        session.warning().into_iter().for_each(|d| report(&checked.sources, std::slice::from_ref(d)));
         let (train, test) = (session.data().train().len(), session.data().test().len());
         let room = memory::told(session.room().bytes);
         let (kept, again, steps) = (session.room().kept, session.room().again, session.steps());

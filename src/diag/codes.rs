@@ -392,8 +392,8 @@ met, and a step that would do.
   right   run { duration = 100 ms; dt = 0.025 ms }";
 NoEffect "NU0407" Warning "this has no effect in the run"
 "A stimulus or a time window begins after the run has ended, samples are further apart than the run is
-long, or a clamp holds from the start what is given an initial value. Delays and the duration of a
-run are often in different units.";
+long, or a clamp holds from the start what is given an initial value; a share of the samples of a `train`
+block is less than one of them. Delays and the duration of a run are often in different units.";
 
 MoreWarnings "NU0408" Warning "there are too many warnings to show"
 "A hundred warnings are shown; the rest is counted. Warnings have places of their own: those of one

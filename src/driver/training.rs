@@ -112,7 +112,7 @@ pub(super) fn files(train: &Train) -> (Samples, Kept) {
     let place = |(name, span): &(String, Span)| (train.directory.join(name), *span);
     let samples = |of: &hir::Samples| Samples { file: place(&of.file), labels: of.labels.as_ref().map(place) };
     let test = match &train.test {
-        hir::Test::Share(share) => Kept::Share(*share),
+        hir::Test::Share(share, _) => Kept::Share(*share),
         hir::Test::Samples(others) => Kept::Samples(samples(others)),
     };
     (samples(&train.data), test)
@@ -161,6 +161,25 @@ pub fn samples(model: &Model, train: &Train) -> Result<Dataset, Vec<Diagnostic>>
         errors.push(if from_one { d.help("classes are counted from 0, and none is 0") } else { d });
     }
     if errors.is_empty() { Ok(data) } else { Err(errors) }
+}
+
+/// A warning if a share of the samples is to be kept for testing, but is less than one of them.
+pub fn none_is_tested(train: &Train, data: &Dataset) -> Option<Diagnostic> {
+    let hir::Test::Share(share, span) = train.test else { return None };
+    if share == 0.0 || !data.test().is_empty() {
+        return None;
+    }
+    let all = data.count();
+    let message = format!("`test = {share}` of {all} samples keeps none for testing");
+    let (span, why) = match span {
+        Some(span) => (span, "less than one sample"),
+        None => (train.data.file.1, "where no `test` is written, it is 0.2"),
+    };
+    let d = Diagnostic::new(Code::NoEffect, span, message, why);
+    Some(match all {
+        1 => d.help("write `test = 0`: one sample is learnt from"),
+        _ => d.help(format!("write `test = {}` or more, or `test = 0`", (100.0 / all as f64).ceil() / 100.0)),
+    })
 }
 
 /// A sample, as a run takes it.

@@ -38,7 +38,10 @@ pub fn check_whole(mut checked: Checked) -> Checked {
                 found.extend(super::training::wrong_names(&flat, train));
                 let bytes: Option<u64> = super::training::all_samples(train).map(|samples| samples.bytes()).sum();
                 if bytes.is_none_or(|bytes| bytes < MOST_SAMPLES) {
-                    found.extend(super::training::samples(&flat, train).err().into_iter().flatten());
+                    match super::training::samples(&flat, train) {
+                        Ok(data) => found.extend(super::training::none_is_tested(train, &data)),
+                        Err(errors) => found.extend(errors),
+                    }
                 }
             }
             found

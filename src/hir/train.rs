@@ -77,8 +77,8 @@ pub struct Samples {
 /// What nothing learns from.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
-    /// A share of the samples, drawn by the seed.
-    Share(f64),
+    /// A share of the samples, drawn by the seed, and where it is said, if it is.
+    Share(f64, Option<Span>),
     /// Samples of their own.
     Samples(Samples),
 }
@@ -398,13 +398,13 @@ impl<'a> Lowerer<'a> {
                     &|x| (0.0..1.0).contains(&x),
                     "a share from 0 to less than 1, or a file",
                 )
-                .map(Test::Share),
-            None => Some(Test::Share(0.2)),
+                .map(|share| Test::Share(share, Some(l.value.span))),
+            None => Some(Test::Share(0.2, None)),
         };
-        if let (Some(Some((_, span))), Some(Test::Share(_))) = (&test_labels, &test) {
+        if let (Some(Some((_, span))), Some(Test::Share(..))) = (&test_labels, &test) {
             self.error(TrainError::LabelsOfNone { span: *span });
         }
-        if let (Some(l), Some(Test::Share(0.0))) = (keys.get("patience"), &test) {
+        if let (Some(l), Some(Test::Share(0.0, _))) = (keys.get("patience"), &test) {
             self.error(TrainError::NoTests { span: l.name.span });
         }
         if self.diagnostics.since(before).iter().any(crate::diag::Diagnostic::is_error) {

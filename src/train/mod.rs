@@ -16,7 +16,8 @@ use crate::data::Dataset;
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::Carried;
 use crate::driver::{
-    Checked, CompileOptions, EngineChoice, Fitted, Found, Learner, Lesson, flatten, frame, reads, samples,
+    Checked, CompileOptions, EngineChoice, Fitted, Found, Learner, Lesson, flatten, frame, none_is_tested, reads,
+    samples,
 };
 use crate::engine::EngineError;
 use crate::hir::{self, Schedule};
@@ -83,6 +84,8 @@ pub struct Session {
     best: (f64, u64),
     /// The names of what is set from outside.
     set: BTreeSet<String>,
+    /// A warning of what is asked for and cannot be done.
+    warning: Option<Diagnostic>,
 }
 
 impl Session {
@@ -136,7 +139,8 @@ impl Session {
             wrong(least, &format!("a sample takes {}; {} would do", told(each), would_do.join(", or ")))
         })?;
         if train.patience.is_some() && data.test().is_empty() {
-            let (all, share) = (data.train().len(), if let hir::Test::Share(share) = train.test { share } else { 0.0 });
+            let (all, share) =
+                (data.train().len(), if let hir::Test::Share(share, _) = train.test { share } else { 0.0 });
             return Err(wrong(
                 "`patience` waits for the loss of the test samples to become less".into(),
                 &format!("{share} of {all} samples are none"),
@@ -164,6 +168,7 @@ impl Session {
         let judge = Judge { loss: reads.loss, unit: reads.unit, read: of_loss, kept: kept.collect(), dt: flat.dt };
         let moving = Moving::new(train.optimizer, parameters.len());
         let (schedule, planned, clip) = (train.schedule, train.epochs, train.clip);
+        let warning = none_is_tested(train, &data);
         Ok(Session {
             learner,
             room,
@@ -181,12 +186,18 @@ impl Session {
             patience: train.patience.map(|patience| patience as u64),
             best: (f64::INFINITY, 0),
             set: options.names_set(&flat),
+            warning,
         })
     }
 
     /// Of how many epochs the schedule of the learning rate shall know; of those that the block says otherwise.
     pub fn plan(&mut self, epochs: usize) {
         self.planned = epochs;
+    }
+
+    /// A warning if none of the samples is kept for testing, though a share of them is to be.
+    pub fn warning(&self) -> Option<&Diagnostic> {
+        self.warning.as_ref()
     }
 
     /// The samples.

@@ -2639,3 +2639,18 @@ fn what_is_refused_is_told_in_the_words_of_training() {
     assert!(said.message.ends_with(" kB, and 30.0 kB may be used"), "{said:?}");
     assert!(said.labels[0].message.contains(" kB; `batch = "), "{said:?}");
 }
+
+/// A share that is less than a sample is warned of, where the file is checked and where it is learnt from.
+#[test]
+fn a_share_that_keeps_no_sample_is_warned_of() {
+    let with = |test: &str| digits(64, &TRAIN.replace("batch = 64", &format!("batch = 64\ntest = {test}")));
+    let warned = |test: &str| {
+        let session = session(&with(test)).unwrap_or_else(|d| panic!("{d:?}"));
+        let checked = driver::check_whole(checked(&with(test)));
+        assert!(checked.model.is_some(), "{:?}", checked.diagnostics);
+        assert_eq!(session.warning(), checked.diagnostics.first());
+        session.warning().map(|d| d.message.clone())
+    };
+    assert_eq!(warned("0.0005").as_deref(), Some("`test = 0.0005` of 1797 samples keeps none for testing"));
+    assert_eq!((warned("0"), warned("0.001")), (None, None));
+}
