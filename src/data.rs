@@ -8,7 +8,7 @@ mod dataset;
 mod idx;
 mod spikes;
 
-pub use dataset::{Dataset, Kept, Samples};
+pub use dataset::{Dataset, Kept, Samples, Split};
 pub use spikes::{Spikes, spikes};
 
 use crate::diag::{Code, Diagnostic};

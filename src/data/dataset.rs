@@ -21,6 +21,16 @@ pub struct Dataset {
     y: Vec<usize>,
     train: Vec<usize>,
     test: Vec<usize>,
+    split: Split,
+}
+
+/// How the samples of a file are split, for the seed that they are drawn with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Split {
+    /// How many samples the file has.
+    pub samples: usize,
+    /// How many of them are kept for testing.
+    pub tested: usize,
 }
 
 /// Where samples are, and where that is said.
@@ -154,7 +164,8 @@ impl Dataset {
                 ((0..count).collect(), (count..y.len()).collect())
             }
         };
-        Ok(Dataset { x, frames, values, shape, y, train, test })
+        let split = Split { samples: count, tested: count - train.len() };
+        Ok(Dataset { x, frames, values, shape, y, train, test, split })
     }
 
     /// How many samples there are.
@@ -195,6 +206,11 @@ impl Dataset {
     /// The samples that are kept for testing, in order.
     pub fn test(&self) -> &[usize] {
         &self.test
+    }
+
+    /// How the file with the samples that are learnt from is split.
+    pub fn split(&self) -> Split {
+        self.split
     }
 
     /// The samples that are learnt from, in the order of an epoch.

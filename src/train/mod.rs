@@ -12,7 +12,7 @@ pub use optimizer::{Moving, clip, share, update};
 pub use trained::{Progress, Trained};
 
 use crate::codegen::plan::Precision;
-use crate::data::Dataset;
+use crate::data::{Dataset, Split};
 use crate::diag::{Code, Diagnostic};
 use crate::discretize::Carried;
 use crate::driver::{
@@ -372,6 +372,7 @@ impl Session {
             steps: self.moving.memory().0,
             lists: self.moving.remembers(),
             seed: self.learner.seed(),
+            split: Some(self.data.split()),
             parameters: self.parameters.clone(),
             remembered,
         };
@@ -388,6 +389,15 @@ impl Session {
                 "its seed was {}, and is {} now: samples that it has learnt from would be tested",
                 progress.seed,
                 self.learner.seed()
+            ));
+        }
+        // Of the same samples in the same order the first are tested.
+        let now = self.data.split();
+        let others = |then: &Split| then.samples != now.samples || then.tested < now.tested;
+        if let Some(then) = progress.split.filter(|then| now.tested > 0 && others(then)) {
+            return Err(format!(
+                "{} of {} samples were kept for testing, and {} of {} are now: samples that it has learnt from would be tested",
+                then.tested, then.samples, now.tested, now.samples
             ));
         }
         let own: Vec<(String, usize)> =

@@ -3,7 +3,7 @@
 //! In come weights and parameters, and how far the training has come; out goes an archive, or settings of a model from one.
 //! Never true here: a file is half written.
 
-use crate::data::Archive;
+use crate::data::{Archive, Split};
 use crate::ode::PerCell;
 use crate::results;
 use ndarray::Array1;
@@ -37,6 +37,8 @@ pub struct Progress {
     pub lists: usize,
     /// The key of the random numbers, which chose the samples that nothing learns from.
     pub seed: u64,
+    /// How the samples were split; none if that is not known.
+    pub split: Option<Split>,
     /// The parameters, in canonical units.
     pub parameters: Vec<f64>,
     /// What the optimizers remember, two lists for each projection and two for the parameters; those of weights in the order of gradients.
@@ -44,7 +46,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The name of the array with the counts: epochs, steps, the halves of the seed, and lists.
+    /// The name of the array with the counts: epochs, steps, the halves of the seed, lists, samples, and those of them that were tested.
     const COUNTS: &str = "progress";
     const PARAMETERS: &str = "progress.parameters";
 
@@ -58,9 +60,11 @@ impl Progress {
         all
     }
 
-    fn counts(&self) -> [f64; 5] {
+    fn counts(&self) -> Vec<f64> {
         let [high, low] = [self.seed >> 32, self.seed & 0xffff_ffff].map(|half| half as f64);
-        [self.epochs as f64, f64::from(self.steps), high, low, self.lists as f64]
+        let counts = [self.epochs as f64, f64::from(self.steps), high, low, self.lists as f64];
+        let split = self.split.iter().flat_map(|split| [split.samples as f64, split.tested as f64]);
+        counts.into_iter().chain(split).collect()
     }
 
     /// Is there an array of this name?
@@ -76,9 +80,13 @@ impl Progress {
     /// Takes an array of this name; false if it is none of a progress.
     fn take(&mut self, name: &str, values: Vec<f64>) -> bool {
         if name == Progress::COUNTS {
-            let [epochs, steps, high, low, ref lists @ ..] = values[..] else { return false };
+            let [epochs, steps, high, low, ref rest @ ..] = values[..] else { return false };
             // Older files do not say it.
-            self.lists = lists.first().map_or(0, |&lists| lists as usize);
+            self.lists = rest.first().map_or(0, |&lists| lists as usize);
+            self.split = match *rest {
+                [_, samples, tested, ..] => Some(Split { samples: samples as usize, tested: tested as usize }),
+                _ => None,
+            };
             (self.epochs, self.steps) = (epochs as u64, steps as i32);
             self.seed = (high as u64) << 32 | low as u64;
             return true;

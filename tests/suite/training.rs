@@ -2654,3 +2654,28 @@ fn a_share_that_keeps_no_sample_is_warned_of() {
     assert_eq!(warned("0.0005").as_deref(), Some("`test = 0.0005` of 1797 samples keeps none for testing"));
     assert_eq!((warned("0"), warned("0.001")), (None, None));
 }
+
+/// What was learnt from is not tested later: a larger share is refused, less of the same and another batch are fine.
+#[test]
+fn what_was_learnt_from_is_never_tested() {
+    let with = |test: &str, batch: usize| {
+        let train = TRAIN.replace("batch = 64", &format!("batch = {batch}\ntest = {test}"));
+        session(&digits(64, &train)).unwrap_or_else(|d| panic!("{d:?}"))
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("weights.npz");
+    with("0.25", 64).trained().unwrap().write(&path).unwrap();
+    let kept = Trained::read(&path).unwrap();
+    let goes_on = |test: &str, batch: usize| with(test, batch).resume(&kept);
+    for (test, batch) in [("0.25", 64), ("0.25", 10), ("0.1", 64), ("0", 64)] {
+        assert_eq!(goes_on(test, batch), Ok(()), "{test}");
+    }
+    let said = "449 of 1797 samples were kept for testing, and 539 of 1797 are now: samples that it has learnt from would be tested";
+    assert_eq!(goes_on("0.3", 64), Err(said.to_owned()));
+    // Files that are older do not say it.
+    let mut older = kept.clone();
+    older.progress.as_mut().unwrap().split = None;
+    older.write(&path).unwrap();
+    assert_eq!(Trained::read(&path).unwrap(), older);
+    assert_eq!(with("0.3", 64).resume(&older), Ok(()));
+}
