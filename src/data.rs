@@ -174,7 +174,11 @@ pub struct Series {
     pub unit: Option<Unit>,
 }
 
-/// Samples that cover the time from `first` to `last` ms. A heading may say another unit of the time: `t (s)`.
+/// The end of what is said of a file with another number of columns.
+pub(crate) const NOT_TWO: &str = "columns, not two (time in ms, value)";
+
+/// Samples that cover the time from `first` to `last` ms: the first column of two, and the other or the one that is named of more. A heading may say another
+/// unit of the time: `t (s)`.
 pub fn series(file: &DataFile, [first, last]: [f64; 2]) -> Result<Series, Diagnostic> {
     let mut series = Series { samples: Vec::new(), unit: None };
     if is_npy(file) {
@@ -186,18 +190,24 @@ pub fn series(file: &DataFile, [first, last]: [f64; 2]) -> Result<Series, Diagno
         series.samples = array.iter().copied().collect::<Vec<_>>().chunks(2).map(|c| (c[0], c[1])).collect();
     } else {
         let text = text(file)?;
-        series.samples = rows(file, &text, None)?
+        let named = file.column.as_deref().map(|name| column_at(file, &text, name)).transpose()?.map(|(at, _)| at);
+        let wanted = named.map(|at| [0, at]);
+        series.samples = rows(file, &text, wanted.as_ref().map(|at| at.as_slice()))?
             .into_iter()
-            .map(|(line, row)| match row[..] {
-                [t, x] => Ok((t, x)),
-                _ => Err(wrong(file, format!("line {line} has {} columns, not two (time in ms, value)", row.len()))),
+            .map(|(line, row)| match (named, &row[..]) {
+                (None, &[t, x]) => Ok((t, x)),
+                (None, row) => Err(wrong(file, format!("line {line} has {} {NOT_TWO}", row.len()))),
+                (Some(at), row) => match (row.first(), row.get(at)) {
+                    (Some(&t), Some(&x)) => Ok((t, x)),
+                    _ => Err(wrong(file, format!("line {line} has no column {}", at + 1))),
+                },
             })
             .collect::<Result<_, _>>()?;
         let heading: Vec<&str> = lines(&text)
             .next()
             .filter(|(_, line)| is_heading(line))
             .map_or_else(Vec::new, |(_, line)| cells(line).collect());
-        if let [of_time, of_value, ..] = heading[..] {
+        if let (Some(of_time), Some(of_value)) = (heading.first(), heading.get(named.unwrap_or(1))) {
             let unit = spikes::of_times(of_time).ok_or_else(|| {
                 wrong(
                     file,
@@ -209,7 +219,8 @@ pub fn series(file: &DataFile, [first, last]: [f64; 2]) -> Result<Series, Diagno
                 series.samples.iter_mut().for_each(|(t, _)| *t = scale(*t, exponent));
             }
             series.unit = unit_of(of_value).map_err(|unit| {
-                wrong(file, format!("its second column is called `{of_value}`, and `{unit}` is no unit"))
+                let which = if named.is_some() { "the" } else { "its second" };
+                wrong(file, format!("{which} column is called `{of_value}`, and `{unit}` is no unit"))
             })?;
         }
     }
@@ -358,13 +369,13 @@ pub(crate) fn text(file: &DataFile) -> Result<String, Diagnostic> {
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
-/// The numbers of a .csv file by line; a first line that is not numbers is a heading, `#` begins a comment. Where one column is wanted, what others
+/// The numbers of a .csv file by line; a first line that is not numbers is a heading, `#` begins a comment. Where some columns are wanted, what others
 /// have that is no number is NaN.
-fn rows(file: &DataFile, text: &str, wanted: Option<usize>) -> Result<Vec<(usize, Vec<f64>)>, Diagnostic> {
+fn rows(file: &DataFile, text: &str, wanted: Option<&[usize]>) -> Result<Vec<(usize, Vec<f64>)>, Diagnostic> {
     let mut out = Vec::new();
     for (at, (i, line)) in lines(text).enumerate() {
         let number = |(column, cell): (usize, &str)| match cell.parse() {
-            Err(_) if wanted.is_some_and(|wanted| wanted != column) => Ok(f64::NAN),
+            Err(_) if wanted.is_some_and(|wanted| !wanted.contains(&column)) => Ok(f64::NAN),
             number => number,
         };
         let row: Result<Vec<f64>, _> = cells(line).enumerate().map(number).collect();
@@ -412,24 +423,24 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
+/// Where a heading has a column of that name, and how many columns it has.
+fn column_at(file: &DataFile, text: &str, name: &str) -> Result<(usize, usize), Diagnostic> {
+    let heading = lines(text).next().map(|l| l.1).unwrap_or("");
+    let names: Vec<&str> = cells(heading).collect();
+    if names.iter().filter(|n| **n == name).count() > 1 {
+        return Err(wrong(file, format!("it has several columns `{name}`")));
+    }
+    match names.iter().position(|n| *n == name) {
+        Some(at) => Ok((at, names.len())),
+        None => Err(wrong(file, format!("it has no column `{name}`, but {}", listed(&names)))),
+    }
+}
+
 fn column(file: &DataFile, text: &str) -> Result<Vec<f64>, Diagnostic> {
-    let mut columns = None;
-    let at = match &file.column {
-        None => 0,
-        Some(name) => {
-            let heading = lines(text).next().map(|l| l.1).unwrap_or("");
-            let names: Vec<&str> = cells(heading).collect();
-            if names.iter().filter(|n| *n == name).count() > 1 {
-                return Err(wrong(file, format!("it has several columns `{name}`")));
-            }
-            columns = Some(names.len());
-            match names.iter().position(|n| n == name) {
-                Some(at) => at,
-                None => return Err(wrong(file, format!("it has no column `{name}`, but {}", listed(&names)))),
-            }
-        }
-    };
-    rows(file, text, columns.map(|_| at))?
+    let named = file.column.as_deref().map(|name| column_at(file, text, name)).transpose()?;
+    let (at, columns) = (named.map_or(0, |(at, _)| at), named.map(|(_, columns)| columns));
+    let wanted = [at];
+    rows(file, text, named.map(|_| wanted.as_slice()))?
         .into_iter()
         .map(|(line, row)| match (row.get(at), file.column.is_some() || row.len() == 1) {
             (Some(_), true) if columns.is_some_and(|columns| row.len() > columns) => {

@@ -187,7 +187,7 @@ fn trace(run: &dyn Runs, name: &str, to: &Bound<'_, PyAny>, wrong: &dyn Fn(Diagn
     let record = run.outline().records.find(name).map_err(wrong)?;
     let times = &run.outline().times[record];
     let trace = if let Ok(path) = to.extract::<PathBuf>() {
-        Trace::read(&run.outline().records, record, &path, times)
+        Trace::read(&run.outline().records, record, (&path, None), times)
     } else {
         let neither = |_| usage(format!("the trace for `{name}` is a file, or a pair of arrays: times in ms, values"));
         type Pair<'py> = (PyReadonlyArray1<'py, f64>, PyReadonlyArray1<'py, f64>);

@@ -307,7 +307,7 @@ fn read_free(text: &str) -> Result<Swept, Exit> {
 /// The file of a target that has one.
 fn file(directory: &Path, target: &FitTarget) -> Option<PathBuf> {
     match &target.goal {
-        Goal::Trace(file) => Some(directory.join(file)),
+        Goal::Trace { file, .. } => Some(directory.join(file)),
         Goal::Number { value: Wanted::Each { file, .. }, .. } => Some(data::path(file)),
         Goal::Number { value: Wanted::Same(_), .. } => None,
     }
@@ -329,12 +329,16 @@ fn read_target(text: &str) -> Result<FitTarget, Exit> {
     }
     let Some((feature, of)) = name.split_once('(').and_then(|(f, of)| Some((f.trim(), of.strip_suffix(')')?.trim())))
     else {
-        return Ok(FitTarget { of: name.into(), goal: Goal::Trace(value.into()), span: None });
+        return Ok(FitTarget { of: name.into(), goal: Goal::Trace { file: value.into(), column: None }, span: None });
     };
     let Some(known) = Feature::ALL.into_iter().find(|known| known.name() == feature) else {
         // A place in a section looks like it.
         if value.parse::<f64>().is_err() && !value.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
-            return Ok(FitTarget { of: name.into(), goal: Goal::Trace(value.into()), span: None });
+            return Ok(FitTarget {
+                of: name.into(),
+                goal: Goal::Trace { file: value.into(), column: None },
+                span: None,
+            });
         }
         complain(format!("there is no `{feature}` that is read out of a run"));
         say(format!("help: there are {}", Feature::ALL.map(Feature::name).join(", ")));

@@ -91,7 +91,7 @@ fn wrong_fit(checked: &Checked, fit: &Fit) -> Vec<Diagnostic> {
 /// The files of a `fit` block that cannot be read. Whether their numbers fit is known when a run is.
 fn missing_files(fit: &Fit) -> impl Iterator<Item = Diagnostic> {
     fit.targets.iter().filter_map(|target| match &target.goal {
-        Goal::Trace(name) => open(&fit.directory.join(name), target.span.unwrap_or_default()).err(),
+        Goal::Trace { file, .. } => open(&fit.directory.join(file), target.span.unwrap_or_default()).err(),
         Goal::Number { value: Wanted::Each { file, .. }, .. } => open(&data::path(file), file.span).err(),
         Goal::Number { value: Wanted::Same(_), .. } => None,
     })
@@ -102,7 +102,7 @@ fn unrecorded(fit: &Fit, records: &Records) -> Vec<Diagnostic> {
     let of = |target: &FitTarget| {
         let found = match &target.goal {
             Goal::Number { feature, .. } if feature.of_spikes() => records.find_train(&target.of),
-            Goal::Number { .. } | Goal::Trace(_) => records.find(&target.of),
+            Goal::Number { .. } | Goal::Trace { .. } => records.find(&target.of),
         };
         let labelled = |d: Diagnostic, span| Diagnostic {
             labels: Diagnostic::new(d.code, span, "", "of this target").labels,

@@ -96,9 +96,14 @@ pub fn cells(records: &Records, feature: Feature, of: usize) -> usize {
 fn target(one: &FitTarget, directory: &Path, run: &dyn Runs) -> Result<Target, Diagnostic> {
     let records = &run.outline().records;
     match &one.goal {
-        Goal::Trace(file) => {
+        Goal::Trace { file, column } => {
             let record = records.find(&one.of)?;
-            Trace::read(records, record, &directory.join(file), &run.outline().times[record]).map(Target::Trace)
+            let (path, times) = (directory.join(file), &run.outline().times[record]);
+            let read = Trace::read(records, record, (&path, column.as_deref()), times).map(Target::Trace);
+            read.map_err(|d| match one.span.is_some() && d.message.ends_with(data::NOT_TWO) {
+                true => d.help(format!("say which one has the values: `file(\"{file}\", column = \"...\")`")),
+                false => d,
+            })
         }
         Goal::Number { feature, value, within, dim } => {
             let of = if feature.of_spikes() { records.find_train(&one.of)? } else { records.find(&one.of)? };

@@ -23,12 +23,18 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Reads a file of two columns, times in ms and values in the unit that the record is shown in, if its heading says no others; between its samples it is
-    /// linear. `times` (ms) are those of the record's samples.
-    pub fn read(records: &Records, record: usize, path: &Path, times: &[f64]) -> Result<Trace, Diagnostic> {
+    /// Reads a file of two columns, times in ms and values in the unit that the record is shown in, if its heading says no others, or of more, of which one is
+    /// named; between its samples it is linear. `times` (ms) are those of the record's samples.
+    pub fn read(
+        records: &Records,
+        record: usize,
+        (path, column): (&Path, Option<&str>),
+        times: &[f64],
+    ) -> Result<Trace, Diagnostic> {
         let name = path.display().to_string();
         // Names are relative to where the program runs: there is no model file that names it.
-        let file = DataFile { name, directory: "".into(), column: None, span: Span::default(), numbers: Numbers::File };
+        let (column, numbers) = (column.map(str::to_owned), Numbers::File);
+        let file = DataFile { name, directory: "".into(), column, span: Span::default(), numbers };
         let without_place = |d: Diagnostic| {
             let why = d.labels.first().map(|label| label.message.clone()).filter(|why| !why.is_empty());
             let message = why.map_or(d.message.clone(), |why| format!("{}: {why}", d.message));

@@ -52,7 +52,12 @@ pub struct FitTarget {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Goal {
     /// The trace in a file.
-    Trace(String),
+    Trace {
+        /// Its name.
+        file: String,
+        /// The column with the values, if the file has several.
+        column: Option<String>,
+    },
     /// A number that is read out of each cell.
     Number {
         /// Which.
@@ -243,15 +248,25 @@ impl<'a> Lowerer<'a> {
     ) -> Option<FitTarget> {
         let target = |goal| Some(FitTarget { of: of.text.clone(), goal, span: Some(span) });
         let Some(name) = feature else {
-            let ast::ExprKind::Str(file) = &to.kind else {
-                self.error(FitError::NotAFile { of: &of.text, span: to.span });
-                return None;
+            let (file, column) = match &to.kind {
+                ast::ExprKind::Str(file) => (file.clone(), None),
+                _ if is_file(to) => {
+                    // Its names and kinds are checked as those of any file.
+                    let mut scope = Scope::new(ScopeKind::PerCell, 0);
+                    let ExprKind::File(data) = self.expr(&mut scope, "", to)?.kind else { return None };
+                    let file = self.take_file(data)?;
+                    (file.name, file.column)
+                }
+                _ => {
+                    self.error(FitError::NotAFile { of: &of.text, span: to.span });
+                    return None;
+                }
             };
             if let Some(within) = within {
                 self.error(FitError::TraceWithin { span: within.span });
                 return None;
             }
-            return target(Goal::Trace(file.clone()));
+            return target(Goal::Trace { file, column });
         };
         let Some(feature) = Feature::ALL.into_iter().find(|f| f.name() == name.text) else {
             let known = Feature::ALL.map(Feature::name);

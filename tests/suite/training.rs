@@ -2679,3 +2679,36 @@ fn what_was_learnt_from_is_never_tested() {
     assert_eq!(Trained::read(&path).unwrap(), older);
     assert_eq!(with("0.3", 64).resume(&older), Ok(()));
 }
+
+/// What a run has written has a column for each cell; the trace of a fit is one of them.
+#[test]
+fn a_trace_may_be_a_column_of_several() {
+    let text = "cell C { param tau = 8 ms; state v: mV = 1 mV; v' = -v / tau }
+        network main { population c: C[3]; param c.tau = 4 ms * (1 + index) }
+        run { duration = 20 ms; dt = 0.1 ms; record c.v }";
+    let fit = |target: &str| {
+        format!(
+            "cell C {{ param tau = 9 ms; state v: mV = 1 mV; v' = -v / tau }}
+            network main {{ population c: C }}
+            run {{ duration = 20 ms; dt = 0.1 ms; record c.v }}
+            fit {{ free c.tau = 1 .. 20 ms; target c.v = {target} }}"
+        )
+    };
+    let named = fit("file(\"run.csv\", column = \"COLUMN\")");
+    let here = folder(&[("run.neuro", text), ("none.neuro", &fit("\"run.csv\""))]);
+    assert_eq!(neuroc(&here, &["run", "run.neuro", "--engine", "interp", "-o", "run.csv", "--quiet"]).code, 0);
+    let heading = std::fs::read_to_string(here.path().join("run.csv")).unwrap();
+    let column = heading.lines().next().unwrap().split(',').nth(2).unwrap().to_owned();
+    let with = |column: &str| {
+        std::fs::write(here.path().join("fit.neuro"), named.replace("COLUMN", column)).unwrap();
+        neuroc(&here, &["fit", "fit.neuro", "--engine", "interp", "-o", "x.set"])
+    };
+    let done = with(&column);
+    let found = std::fs::read_to_string(here.path().join("x.set")).unwrap_or_default();
+    let tau = found.split(['=', ' ']).find_map(|word| word.trim().trim_end_matches("ms").parse::<f64>().ok());
+    assert!(tau.is_some_and(|tau| (tau - 8.0).abs() < 1e-3), "{column}: {found}{}", done.err);
+    let other = with("c[7].v (mV)");
+    assert!(other.code != 0 && other.err.contains("it has no column `c[7].v (mV)`, but"), "{}", other.err);
+    let none = neuroc(&here, &["fit", "none.neuro", "--engine", "interp", "-o", "x.set"]);
+    assert!(none.err.contains("4 columns, not two") && none.err.contains("column = \"...\""), "{}", none.err);
+}
