@@ -12,7 +12,7 @@ use neuroc::codegen::plan::Precision;
 use neuroc::diag::Diagnostic;
 use neuroc::driver::{self, Checked, CompileOptions, Fitted, Mode, Ways};
 use neuroc::engine::EngineError;
-use neuroc::fit::{self, Bounds, Number, Observed, Runs, Search, Target, Trace};
+use neuroc::fit::{self, Bounds, Number, Observed, Runs, Search, Target, Trace, WHOLE};
 use neuroc::hir::{Feature, Goal};
 use neuroc::simulate::Loss;
 use neuroc::units;
@@ -150,7 +150,8 @@ fn number(
     let records = &run.outline().records;
     let of = if feature.of_spikes() { records.find_train(of) } else { records.find(of) }.map_err(wrong)?;
     let times = if feature.of_spikes() { Vec::new() } else { run.outline().times[of].clone() };
-    let mut number = Number { feature, of, value: vec![0.0], within: 1.0, times, duration: run.outline().duration };
+    let (window, duration) = (WHOLE, run.outline().duration);
+    let mut number = Number { feature, of, window, value: vec![0.0], within: 1.0, times, duration };
     let unit = Target::Number(number.clone()).shown(records).1;
     let canonical = |x: &Bound<'_, PyAny>| -> PyResult<Vec<f64>> {
         Ok(match Given::new(name, x, None)? {

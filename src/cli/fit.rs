@@ -6,7 +6,7 @@ use super::{Exit, complain, deliver, memory, report, say, writable};
 use crate::data;
 use crate::diag::Diagnostic;
 use crate::driver::{Differentiable, Fitted, Mode, Repeated, Ways};
-use crate::fit::{self, Bounds, Method, Outcome, Runs, Search, Target, Watcher};
+use crate::fit::{self, Bounds, Method, Outcome, Runs, Search, Target, WHOLE, Watcher};
 use crate::hir::{self, Feature, FitTarget, Goal, Swept, SweptNumber, SweptValues, Wanted};
 use crate::ode;
 use crate::units;
@@ -354,7 +354,8 @@ fn read_target(text: &str) -> Result<FitTarget, Exit> {
         say("help: a `fit` block in the model can say it: `target max(a.v) = 0 mV within 1 mV`");
         return Err(Exit::Usage);
     };
-    let goal = Goal::Number { feature: known, value: Wanted::Same(number), within: None, dim: read.unit.dim };
+    let (value, dim) = (Wanted::Same(number), read.unit.dim);
+    let goal = Goal::Number { feature: known, window: WHOLE, value, within: None, dim };
     Ok(FitTarget { of: of.into(), goal, span: None })
 }
 

@@ -13,7 +13,7 @@ mod search;
 mod target;
 mod trace;
 
-pub use number::{Number, tenth};
+pub use number::{Number, WHOLE, tenth};
 pub use runs::{Observed, Runs};
 pub use search::{Outcome, Search, Start, Unwatched, Watcher, fit, idle, loss};
 pub use target::{Target, cells, targets};

@@ -9,6 +9,12 @@ use crate::hir::Feature;
 /// Off by so many times what counts as far is a cell that has no such number.
 const NONE: f64 = 100.0;
 
+/// A sum of steps is that much (ms) more or less than the time that is written.
+const SLACK: f64 = 1e-9;
+
+/// All of a run.
+pub const WHOLE: (f64, f64) = (0.0, f64::INFINITY);
+
 /// A number that each cell is to come near to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Number {
@@ -16,6 +22,8 @@ pub struct Number {
     pub feature: Feature,
     /// The record or the train, by its place in the [`Records`](crate::simulate::Records).
     pub of: usize,
+    /// From when on and until when (ms) it is read out; infinite where it is until the end.
+    pub window: (f64, f64),
     /// What the number should be, in canonical units: one for all cells, or one for each.
     pub value: Vec<f64>,
     /// Being off by so much counts 1.
@@ -40,6 +48,9 @@ impl Number {
                 Some("is not negative")
             }
             Feature::FirstSpike if any(&|x| x < 0.0 || x > self.duration) => Some("is a time within the run"),
+            Feature::FirstSpike if any(&|x| x < self.window.0 || x > self.window.1) => {
+                Some("is a time within its window")
+            }
             _ => None,
         }
     }
@@ -48,15 +59,28 @@ impl Number {
     pub fn of_cells(&self, seen: Observed<'_>) -> Vec<Option<f64>> {
         if self.feature.of_spikes() {
             let cells = seen.spikes.get(self.of).map_or(&[][..], Vec::as_slice);
-            return cells.iter().map(|spikes| of_spikes(self.feature, spikes, self.duration)).collect();
+            let lasts = self.window.1.min(self.duration) - self.window.0;
+            // In order: of two windows that follow each other a spike between them is in one.
+            let within = |spikes: &'_ [f64]| {
+                let before = |end: f64| spikes.partition_point(|t| *t < end - SLACK);
+                before(self.window.0)..before(self.window.1)
+            };
+            return cells.iter().map(|spikes| of_spikes(self.feature, &spikes[within(spikes)], lasts)).collect();
         }
         let samples = seen.samples.get(self.of).map_or(&[][..], Vec::as_slice);
         let cells = samples.len().checked_div(self.times.len()).unwrap_or(0);
         let of_cell = |cell: usize| {
-            let values: Vec<f64> = samples.iter().skip(cell).step_by(cells.max(1)).copied().collect();
-            of_record(self.feature, &self.times, &values)
+            let values = samples.iter().skip(cell).step_by(cells.max(1)).copied();
+            let counted = self.times.iter().copied().zip(values).filter(|(t, _)| self.is_within(*t));
+            let (times, values): (Vec<f64>, Vec<f64>) = counted.unzip();
+            of_record(self.feature, &times, &values)
         };
         (0..cells).map(of_cell).collect()
+    }
+
+    /// Does a sample of this time (ms) count? Those at both ends do, as in a record.
+    pub(super) fn is_within(&self, t: f64) -> bool {
+        t >= self.window.0 - SLACK && t <= self.window.1 + SLACK
     }
 
     /// The mean over cells of the squared differences by what counts as far, and the root of their mean, in canonical units: infinite if a cell has no such number.
@@ -130,7 +154,8 @@ mod tests {
     use super::*;
 
     fn number(feature: Feature, value: f64, within: f64) -> Number {
-        Number { feature, of: 0, value: vec![value], within, times: vec![0.0, 1.0, 2.0, 3.0, 4.0], duration: 20.0 }
+        let times = vec![0.0, 1.0, 2.0, 3.0, 4.0];
+        Number { feature, of: 0, window: WHOLE, value: vec![value], within, times, duration: 20.0 }
     }
 
     #[test]
@@ -148,6 +173,26 @@ mod tests {
         assert_eq!(each.error(seen), ((4.0 + 0.0 + 4.0) / 3.0, (2.0f64 / 3.0).sqrt()));
         let (loss, off) = number(Feature::FirstSpike, 2.0, 0.5).error(seen);
         assert_eq!((loss, off), ((4.0 + NONE * NONE + 36.0) / 3.0, f64::INFINITY));
+    }
+
+    #[test]
+    fn numbers_are_those_of_a_window() {
+        let spikes = [vec![vec![1.0, 4.0, 9.0, 10.0], vec![2.0]]];
+        let seen = Observed { samples: &[], spikes: &spikes };
+        let cells = |feature, window| Number { window, ..number(feature, 0.0, 1.0) }.of_cells(seen);
+        assert_eq!(cells(Feature::SpikeCount, (4.0, 10.0)), [Some(2.0), Some(0.0)]);
+        assert_eq!(cells(Feature::SpikeCount, (10.0, f64::INFINITY)), [Some(1.0), Some(0.0)]);
+        assert_eq!(cells(Feature::Rate, (2.0, 10.0)), [Some(2.0 / 8.0), Some(1.0 / 8.0)]);
+        assert_eq!(cells(Feature::Rate, (8.0, 100.0)), [Some(2.0 / 12.0), Some(0.0)]);
+        assert_eq!(cells(Feature::FirstSpike, (3.0, 10.0)), [Some(4.0), None]);
+        assert_eq!(cells(Feature::Interval, (0.0, 9.5)), [Some(4.0), None]);
+        let samples = [vec![0.0, 2.0, 6.0, 2.0, 1.0]];
+        let seen = Observed { samples: &samples, spikes: &[] };
+        let cells = |feature, window| Number { window, ..number(feature, 0.0, 1.0) }.of_cells(seen);
+        assert_eq!(cells(Feature::Mean, (1.0, 2.0)), [Some(4.0)]);
+        assert_eq!(cells(Feature::Greatest, (3.0, f64::INFINITY)), [Some(2.0)]);
+        assert_eq!(cells(Feature::Last, (0.0, 3.0)), [Some(2.0)]);
+        assert_eq!(cells(Feature::Least, (2.2, 2.8)), [None]);
     }
 
     #[test]

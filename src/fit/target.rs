@@ -39,7 +39,10 @@ impl Target {
                     Some(dim) => dim.display_unit(),
                     None => records.series[number.of].unit.clone(),
                 };
-                (format!("{}({of})", number.feature.name()), unit)
+                let (first, last) = number.window;
+                let from = if first > 0.0 { format!(" from {first} ms") } else { String::new() };
+                let to = if last.is_finite() { format!(" to {last} ms") } else { String::new() };
+                (format!("{}({of}){from}{to}", number.feature.name()), unit)
             }
         }
     }
@@ -73,7 +76,7 @@ pub fn targets(wanted: &[FitTarget], directory: &Path, run: &dyn Runs) -> Result
 fn same(a: &Target, b: &Target) -> bool {
     match (a, b) {
         (Target::Trace(a), Target::Trace(b)) => a.record == b.record,
-        (Target::Number(a), Target::Number(b)) => (a.feature, a.of) == (b.feature, b.of),
+        (Target::Number(a), Target::Number(b)) => (a.feature, a.of, a.window) == (b.feature, b.of, b.window),
         (Target::Trace(_), Target::Number(_)) | (Target::Number(_), Target::Trace(_)) => false,
     }
 }
@@ -105,7 +108,7 @@ fn target(one: &FitTarget, directory: &Path, run: &dyn Runs) -> Result<Target, D
                 false => d,
             })
         }
-        Goal::Number { feature, value, within, dim } => {
+        Goal::Number { feature, window, value, within, dim } => {
             let of = if feature.of_spikes() { records.find_train(&one.of)? } else { records.find(&one.of)? };
             let times = if feature.of_spikes() { Vec::new() } else { run.outline().times[of].clone() };
             let value = match value {
@@ -124,12 +127,25 @@ fn target(one: &FitTarget, directory: &Path, run: &dyn Runs) -> Result<Target, D
                 tenth(value).ok_or_else(|| Diagnostic::without_place(Code::BadValue, message).help(help))
             };
             let within = within.map_or_else(|| far(&value), Ok)?;
-            let number = Number { feature: *feature, of, value, within, times, duration: run.outline().duration };
+            let (window, duration) = (*window, run.outline().duration);
+            let number = Number { feature: *feature, of, window, value, within, times, duration };
             let target = Target::Number(number);
             let (name, unit) = target.shown(records);
             if Unit::parse(&unit.name).map_or(Dim::ONE, |unit| unit.dim) != *dim {
                 let message = format!("`{name}` is in {}, but its value here is {}", unit.name, dim.describe());
                 return Err(Diagnostic::without_place(Code::DimensionMismatch, message));
+            }
+            if window.0 >= duration {
+                let message = format!("`{name}` cannot be read out: the run ends at {duration} ms");
+                return Err(Diagnostic::without_place(Code::BadValue, message));
+            }
+            if let Target::Number(number) = &target
+                && !feature.of_spikes()
+                && records.series[of].around.is_none()
+                && !number.times.iter().any(|t| number.is_within(*t))
+            {
+                let message = format!("`{}` has no sample for `{name}`", one.of);
+                return Err(Diagnostic::without_place(Code::BadValue, message));
             }
             if let Target::Number(number) = &target
                 && let Some(why) = number.cannot_be()

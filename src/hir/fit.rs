@@ -62,6 +62,8 @@ pub enum Goal {
     Number {
         /// Which.
         feature: Feature,
+        /// From when on and until when (ms) it is read out; infinite where it is until the end.
+        window: (f64, f64),
         /// What it should be.
         value: Wanted,
         /// Being off by so much counts 1; a tenth of the greatest number if absent.
@@ -202,8 +204,9 @@ impl<'a> Lowerer<'a> {
                     }
                 }
                 FitMember::Free(all) => free.extend(all.iter().map(swept)),
-                FitMember::Target { feature, of, to, within, span } => {
-                    targets.extend(self.fit_target(feature.as_ref(), &of.1, to, within.as_ref(), *span));
+                FitMember::Target { feature, of, to, within, from, until, span } => {
+                    let window = (from.as_ref(), until.as_ref());
+                    targets.extend(self.fit_target(feature.as_ref(), &of.1, to, within.as_ref(), window, *span));
                 }
             }
         }
@@ -244,6 +247,7 @@ impl<'a> Lowerer<'a> {
         of: &'a ast::Name,
         to: &'a ast::Expr,
         within: Option<&'a ast::Expr>,
+        window: (Option<&'a ast::Expr>, Option<&'a ast::Expr>),
         span: Span,
     ) -> Option<FitTarget> {
         let target = |goal| Some(FitTarget { of: of.text.clone(), goal, span: Some(span) });
@@ -264,6 +268,10 @@ impl<'a> Lowerer<'a> {
             };
             if let Some(within) = within {
                 self.error(FitError::TraceWithin { span: within.span });
+                return None;
+            }
+            if let Some(e) = window.0.or(window.1) {
+                self.error(FitError::TraceWindow { of: &of.text, span: e.span });
                 return None;
             }
             return target(Goal::Trace { file, column });
@@ -289,7 +297,24 @@ impl<'a> Lowerer<'a> {
             }
             (None, Wanted::Same(_) | Wanted::Each { .. }) => None,
         };
-        target(Goal::Number { feature, value, within, dim })
+        let window = self.fit_window(window)?;
+        target(Goal::Number { feature, window, value, within, dim })
+    }
+
+    /// From when on and until when (ms) something is read out; all of the run if that is not said.
+    fn fit_window(&mut self, (from, to): (Option<&'a ast::Expr>, Option<&'a ast::Expr>)) -> Option<(f64, f64)> {
+        let mut time = |e: Option<&'a ast::Expr>, absent: f64| match e {
+            Some(e) => self.fit_quantity(e, Some(Dim::TIME)).map(|(ms, _)| ms),
+            None => Some(absent),
+        };
+        let (first, last) = (time(from, 0.0), time(to, f64::INFINITY));
+        let (first, last) = (first?, last?);
+        let span = from.into_iter().chain(to).map(|e| e.span).reduce(|a, b| a.to(b));
+        if let Some(span) = span.filter(|_| !(0.0 <= first && first < last)) {
+            self.error(FitError::Window { first, last, span });
+            return None;
+        }
+        Some((first, last))
     }
 
     /// What a number should be: `40 Hz`, or for each cell `file("fi.csv") * 1 Hz`.

@@ -903,7 +903,7 @@ pub enum FitMember {
     Key(Let),
     /// `free Na.gbar = 50 .. 300 mS/cm2`, each with a range.
     Free(Vec<Swept>),
-    /// `target squid.axon.v = "trace.csv"`, `target rate(squid) = 40 Hz within 2 Hz`.
+    /// `target squid.axon.v = "trace.csv"`, `target rate(squid) = 40 Hz from 20 ms to 80 ms within 2 Hz`.
     Target {
         /// What is read out of it; the trace itself if absent.
         feature: Option<Name>,
@@ -913,6 +913,10 @@ pub enum FitMember {
         to: Expr,
         /// How far off is as good as another target off by as much of its own.
         within: Option<Expr>,
+        /// From when on it is read out.
+        from: Option<Expr>,
+        /// Until when.
+        until: Option<Expr>,
         /// The whole member.
         span: Span,
     },

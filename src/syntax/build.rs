@@ -827,8 +827,19 @@ impl Builder<'_> {
                 };
                 let of = self.named_path(path);
                 let to = self.expr(parts.part());
-                let within = parts.maybe().map(|within| self.expr(Parts::of(within).part()));
-                FitMember::Target { feature, of, to, within, span }
+                let [mut within, mut from, mut until] = [None, None, None];
+                for part in parts {
+                    let place = self.span(&part);
+                    let (slot, word) = match part.as_rule() {
+                        Rule::record_from => (&mut from, "from"),
+                        Rule::record_to => (&mut until, "to"),
+                        _ => (&mut within, "within"),
+                    };
+                    if slot.replace(self.expr(Parts::of(part).part())).is_some() {
+                        self.twice(word, place);
+                    }
+                }
+                FitMember::Target { feature, of, to, within, from, until, span }
             }
             _ => FitMember::Key(self.named_value(pair)),
         }

@@ -525,7 +525,8 @@ impl<'t> Complaint<'_, 't> {
                 Some(("the values of a sweep stand in brackets", "write `sweep x = [1, 2, 5] mV`"))
             }
             ("from" | "to" | "every" | "around", _) if words == ["record", "spikes"] => {
-                Some(("spikes are recorded from the start to the end", "remove the time window"))
+                let help = "remove the time window; in a `fit` block a `target` can have one";
+                Some(("spikes are recorded from the start to the end", help))
             }
             _ => None,
         };

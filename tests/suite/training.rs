@@ -1,5 +1,6 @@
 //! Tests of: training. Gradients that go back through spikes, synapses and delays, against PyTorch's; what learns, what is refused.
 
+use crate::cli::{folder, neuroc};
 use crate::models::root;
 use neuroc::codegen::plan::Precision;
 use neuroc::data::{Dataset, Kept as Split, Samples};
@@ -2678,6 +2679,47 @@ fn what_was_learnt_from_is_never_tested() {
     older.write(&path).unwrap();
     assert_eq!(Trained::read(&path).unwrap(), older);
     assert_eq!(with("0.3", 64).resume(&older), Ok(()));
+}
+
+/// What is read out of spikes and records may be that of a time window: of the time in which a current flows, not of the run.
+#[test]
+fn targets_have_windows_of_time() {
+    let model = |target: &str| {
+        format!(
+            "cell C {{ state v = 0; v' = inj; input inj: 1/ms; spike when v > 1 {{ v -= 1 }} }}
+            network main {{ population c: C
+                input step: pulse(delay = 20 ms, duration = 60 ms, amplitude = 0.1 /ms) -> c.inj }}
+            run {{ duration = 100 ms; dt = 0.1 ms; record spikes of c; record c.v }}
+            fit {{ free step.amplitude = 0.05 .. 0.5 /ms; search = nelder_mead; iterations = 40; {target} }}"
+        )
+    };
+    let fit = |target: &str| {
+        let here = folder(&[("m.neuro", &model(target))]);
+        let done = neuroc(&here, &["fit", "m.neuro", "--engine", "interp", "-o", "x.set"]);
+        let amplitude = std::fs::read_to_string(here.path().join("x.set")).unwrap_or_default();
+        let number =
+            amplitude.split(['=', ' ']).find_map(|word| word.trim().trim_end_matches("/ms").parse::<f64>().ok());
+        (number, done.out, done.err)
+    };
+    let (found, out, err) = fit("target rate(c) = 200 Hz from 20 ms to 80 ms within 1 Hz");
+    assert!(found.is_some_and(|x| (0.19..0.22).contains(&x)), "{found:?}{out}{err}");
+    assert!(out.contains("rate(c) from 20 ms to 80 ms"), "{out}");
+    // Two windows are two targets; one end is enough.
+    let two = "target spike_count(c) = 12 from 20 ms; target spike_count(c) = 0 to 20 ms within 1";
+    let (found, out, err) = fit(two);
+    assert!(found.is_some_and(|x| (0.19..0.22).contains(&x)), "{found:?}{out}{err}");
+    for (target, said) in [
+        ("target rate(c) = 200 Hz from 100 ms", "`rate(c) from 100 ms` cannot be read out: the run ends at 100 ms"),
+        ("target mean(c.v) = 1 from 20.02 ms to 20.08 ms", "has no sample for"),
+        ("target first_spike(c) = 90 ms from 20 ms to 80 ms", "is a time within its window"),
+        ("target rate(c) = 200 Hz from 80 ms to 20 ms", "nothing can be read out from 80 ms to 20 ms"),
+        ("target rate(c) = 200 Hz from 20 mV", "this is a voltage, where a time is needed"),
+        ("target rate(c) = 200 Hz to 20 ms to 30 ms", "`to` is given twice"),
+        ("target c.v = \"m.csv\" from 20 ms", "a trace is compared at the samples of its record"),
+    ] {
+        let (found, _, err) = fit(target);
+        assert!(found.is_none() && err.contains(said), "{target}: {err}");
+    }
 }
 
 /// What a run has written has a column for each cell; the trace of a fit is one of them.

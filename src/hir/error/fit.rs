@@ -17,6 +17,10 @@ pub(in crate::hir) enum FitError<'e> {
     NotAFile { of: &'e str, span: Span },
     /// A trace with `within`.
     TraceWithin { span: Span },
+    /// A trace with a time window.
+    TraceWindow { of: &'e str, span: Span },
+    /// A time window without a time in it (ms).
+    Window { first: f64, last: f64, span: Span },
     /// There is no feature of this name.
     UnknownFeature { name: &'e str, known: &'e [&'e str], span: Span },
     /// There is no search of this name.
@@ -70,6 +74,16 @@ impl From<FitError<'_>> for Diagnostic {
             E::TraceWithin { span } => {
                 Diagnostic::new(Code::BadValue, span, "a trace is compared by its variance", "not needed")
                     .help("leave `within` out")
+            }
+            E::TraceWindow { of, span } => {
+                let message = "a trace is compared at the samples of its record";
+                Diagnostic::new(Code::BadValue, span, message, "no time window of its own")
+                    .help(format!("say in the run which times count: `record {of} from 20 ms to 80 ms`"))
+            }
+            E::Window { first, last, span } => {
+                let message = format!("nothing can be read out from {first} ms to {last} ms");
+                Diagnostic::new(Code::BadValue, span, message, "no such time window")
+                    .help("a window begins at 0 ms or later, and ends after that: `from 100 ms to 200 ms`")
             }
             E::UnknownFeature { name, known, span } => {
                 let message = format!("there is no `{name}` that is read out of a run");
