@@ -174,7 +174,7 @@ pub fn form(keyword: &str) -> Option<&'static str> {
         "probe" => "probe name of population { ... }",
         "sweep" => "sweep path = 1 .. 2 nS in 3 steps",
         "learn" => "learn path",
-        "keep" => "keep rate(path) = 1 .. 5 Hz within 1 Hz",
+        "keep" => "keep spike_count(path) = 1 .. 5 within 1",
         "free" => "free path = 1 .. 2 nS",
         "target" => "target rate(path) = 5 Hz",
         _ => return None,
