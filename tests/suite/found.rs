@@ -2689,3 +2689,34 @@ fn a_right_model_is_not_at_fault() {
         }
     }
 }
+
+/// What a synapse remembers of its weight has the unit that the synapse gives it.
+#[test]
+fn a_weight_that_is_recorded_has_its_declared_unit() {
+    for (unit, current) in [("pA", "g"), ("uS", "g * 1 mV"), ("nA", "g")] {
+        let text = format!(
+            "synapse P {{
+                state g: {unit} = 0 {unit}
+                g' = -g / 5 ms
+                on pre(weight: {unit}) {{ g += weight }}
+                on post(weight: {unit}) {{ weight += 0.5 {unit} }}
+                current i = {current}
+            }}
+            cell C {{ state v: mV = 0 mV; v' = 1 mV/ms - i_syn / 1 F; spike when v > 0.95 mV {{ v = 0 mV }} }}
+            network main {{
+                population a: C[2]
+                population b: C[2]
+                connect a -> b via P {{ rule = one_to_one; weight = 2 {unit}; delay = 1 ms }}
+            }}
+            run {{ duration = 1.5 ms; dt = 0.1 ms; record a.b.P.weight }}"
+        );
+        let here = folder(&[("m.neuro", &text)]);
+        let done = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"]);
+        assert_eq!(done.code, 0, "{}", done.err);
+        let result = RunResult::read_npz(&here.path().join("o.npz")).unwrap();
+        let weight = &result.series[0];
+        let last = weight.values.get(weight.values.shape().0 - 1, 0);
+        assert_eq!((weight.unit.as_str(), weight.values.get(0, 0)), (unit, 2.0));
+        assert!((last - 2.5).abs() < 1e-12, "{last} {unit}");
+    }
+}

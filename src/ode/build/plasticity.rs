@@ -67,7 +67,7 @@ impl<'m> Builder<'m> {
         };
         let values: Vec<Option<NodeId>> = plastic.own.iter().map(own_states).collect();
         let start = values.clone();
-        let unit = p.weight.ty.dim().display_unit();
+        let unit = p.unit.clone();
         let of_weight = keeps_weight.then(|| declare("weight", p.weight.ty.dim(), unit, p.weight.span));
         self.own = Some(Own { symbols: &plastic.own, values });
         self.weight = Some(of_weight.map_or(weight, |(_, node)| node));
