@@ -470,9 +470,9 @@ impl<'s> Lowering<'s> {
         self.field(Source::Spiked(population as u32), name, FieldKind::State, Some(space), span)
     }
 
-    /// The hidden state that counts down a population's refractory time.
+    /// The hidden state that counts down the steps of a population's refractory time.
     fn refractory(&mut self, population: usize, span: Span) -> FieldId {
-        let name = format!("{}'refractory", self.model.populations[population].name);
+        let name = format!("{}'held", self.model.populations[population].name);
         let space = population_space(population);
         self.field(Source::Refractory(population as u32), name, FieldKind::State, Some(space), span)
     }
@@ -531,9 +531,7 @@ impl<'s> Lowering<'s> {
                     let span =
                         model.populations[population as usize].spike.as_ref().map_or(Span::default(), |s| s.span);
                     let field = self.refractory(population as usize, span);
-                    let dt = self.param(dt_param(model));
-                    let dt = b.field(dt);
-                    self.is_held(b, field, dt).1
+                    is_held(b, field).1
                 }
                 Node::Data(d) => {
                     // Populations of different sizes may read one file.
@@ -679,13 +677,7 @@ impl<'s> Lowering<'s> {
         b.set_origin(None);
         if let Some(spike) = model.populations[population].spike.as_ref().filter(|s| s.refractory.is_some()) {
             let field = self.refractory(population, spike.span);
-            let begin = match self.looks_back(population) {
-                true => {
-                    let dt = self.lower(&mut b, &mut values, self.dt);
-                    b.unary(UnaryOp::Neg, dt)
-                }
-                false => b.constant(0.0),
-            };
+            let begin = b.constant(self.least_left(population));
             b.store(field, begin);
         }
         if self.carried.is_none()
@@ -805,7 +797,7 @@ impl<'s> Lowering<'s> {
         let mut refractory = None;
         if let Some(duration) = spike.refractory {
             let field = self.refractory(population, spike.span);
-            let (left, held) = self.is_held(&mut b, field, dt);
+            let (left, held) = is_held(&mut b, field);
             for (state, value) in &mut after {
                 if spike.held.contains(state) {
                     let field = self.state(*state);
@@ -871,11 +863,11 @@ impl<'s> Lowering<'s> {
             spike.resets.iter().map(|&(s, value)| (s, self.lower(&mut b, &mut new, value))).collect();
         let countdown = refractory.map(|(field, left, _, duration)| {
             let duration = self.lower(&mut b, &mut new, duration);
-            let less = b.binary(BinaryOp::Sub, left, dt);
-            let zero = b.constant(0.0);
-            let least = if self.looks_back(population) { b.unary(UnaryOp::Neg, dt) } else { zero };
+            let steps = b.binary(BinaryOp::Div, duration, dt);
+            let [one, least] = [1.0, self.least_left(population)].map(|x| b.constant(x));
+            let less = b.binary(BinaryOp::Sub, left, one);
             let less = b.binary(BinaryOp::Max, less, least);
-            (field, b.select(counted, duration, less))
+            (field, b.select(counted, steps, less))
         });
         for (state, value) in &mut after {
             if let Some(&(_, reset)) = resets.iter().find(|r| r.0 == *state) {
@@ -1124,6 +1116,11 @@ impl<'s> Lowering<'s> {
         is_refractory && self.jumps_between(population).next().is_some()
     }
 
+    /// How many steps are left to a cell that is not refractory, at the least: one below none where it is asked whether the step before was the last.
+    fn least_left(&self, population: usize) -> f64 {
+        if self.looks_back(population) { -1.0 } else { 0.0 }
+    }
+
     /// Does the reset of a spike take back what is added to a state between the step of the spike and the next, where no refractory time does?
     fn resets(&self, spike: &Spike, state: StateId) -> bool {
         let sets =
@@ -1151,12 +1148,9 @@ impl<'s> Lowering<'s> {
         let mut values = Values::new(space, Role::Step);
         let spike = model.populations[population].spike.as_ref();
         let held = spike.filter(|spike| spike.refractory.is_some()).map(|spike| {
-            let dt = self.lower(&mut b, &mut Values::new(space, Role::Step), self.dt);
             let field = self.refractory(population, spike.span);
-            // In the step before: the time that is left goes on for a step.
-            let left = b.field(field);
-            let half = b.constant(-0.5);
-            let half = b.binary(BinaryOp::Mul, dt, half);
+            // In the step before, a step more was left.
+            let (left, half) = (b.field(field), b.constant(-0.5));
             (&spike.held, b.binary(BinaryOp::Gt, left, half))
         });
         let reset = self.loses_to_reset(population).map(|spike| {
@@ -1183,14 +1177,6 @@ impl<'s> Lowering<'s> {
             b.store(field, after);
         }
         draft.push(b);
-    }
-
-    /// How long a cell is refractory still, and whether it is held in this step.
-    fn is_held(&self, b: &mut RegionBuilder, refractory: FieldId, dt: ValueId) -> (ValueId, ValueId) {
-        let left = b.field(refractory);
-        let half = b.constant(0.5);
-        let half = b.binary(BinaryOp::Mul, dt, half);
-        (left, b.binary(BinaryOp::Gt, left, half))
     }
 
     /// Adds to states what events bring in this step.
@@ -1353,6 +1339,12 @@ impl Lowering<'_> {
             draft.push(b);
         }
     }
+}
+
+/// How many steps a cell is refractory still, and whether it is held in this one. In single precision, too, such numbers count down exactly.
+fn is_held(b: &mut RegionBuilder, refractory: FieldId) -> (ValueId, ValueId) {
+    let (left, half) = (b.field(refractory), b.constant(0.5));
+    (left, b.binary(BinaryOp::Gt, left, half))
 }
 
 /// Puts what clamps hold in place of what states have become.

@@ -13,8 +13,12 @@ use super::ways::{unchanged, ways};
 use crate::engine::{Engine, EngineError, UnderWay};
 use crate::ode::{Kind, Model, STRETCH};
 use crate::results::{Checkpoint, Sent, Way};
-use crate::step::{Field, FieldId, FieldKind, Function, Program, Role};
+use crate::step::{Field, FieldId, FieldKind, Function, Program, Role, Source};
 use serde_json::{Map, Value};
+
+/// How the name ends of what is left of refractory times: as files of older versions tell it, in ms, and now, in steps.
+const IN_TIME: &str = "'refractory";
+const IN_STEPS: &str = "'held";
 
 /// Where a run begins.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -58,7 +62,9 @@ impl Start {
         let mut fields = program.fields_where(|field| field.kind == FieldKind::State);
         let mut start = Start { step: steps(checkpoint, extent)?, ..Start::default() };
         for (name, values) in &checkpoint.states {
-            let at = fields.iter().position(|&field| program.field(field).name == *name);
+            let old = name.strip_suffix(IN_TIME).map(|population| format!("{population}{IN_STEPS}"));
+            let known = old.as_ref().unwrap_or(name);
+            let at = fields.iter().position(|&field| program.field(field).name == *known);
             let at = at.ok_or_else(|| format!("it is of another model: this one has no state `{name}`"))?;
             let field = fields.remove(at);
             let cells = program.field(field).over.map_or(1, |space| extent.size(space));
@@ -69,7 +75,19 @@ impl Start {
                 }
                 return Err(format!("`{name}` has {} values in it, but {cells} cells in this run", values.len()));
             }
-            start.states.push((field, values.clone()));
+            let mut values = values.clone();
+            if matches!(program.field(field).source, Source::Refractory(_)) {
+                let saved = checkpoint.t / checkpoint.step.max(1) as f64;
+                if old.is_some() && saved > 0.0 {
+                    values.iter_mut().for_each(|left| *left /= saved);
+                }
+                // What is left goes on in steps of this run; less than none says of the step before that it was free.
+                if start.step != checkpoint.step {
+                    let longer = saved / extent.grid.dt;
+                    values.iter_mut().filter(|left| **left > 0.0).for_each(|left| *left *= longer);
+                }
+            }
+            start.states.push((field, values));
         }
         if let Some(&field) = fields.first() {
             return Err(format!("it is of another model: it has no state `{}`", program.field(field).name));

@@ -274,7 +274,7 @@ pub enum Source {
     Back(u32),
     /// After how many steps an edge of a projection has seen its last event.
     Seen(u32),
-    /// How long the cells of a population stay refractory.
+    /// How many steps the cells of a population stay refractory.
     Refractory(u32),
     /// Whether a cell of a population has spiked in the last step, 1 or 0, where events are carried from outside the program.
     Spiked(u32),

@@ -3,7 +3,7 @@
 //! Rows are f (an internal error, or wrong numbers), r (results), c (commands), m (messages that misled) and p (what papers needed).
 
 use crate::cli::{Done, folder, neuroc};
-use neuroc::results::{ParameterValues, RunResult};
+use neuroc::results::{Checkpoint, ParameterValues, RunResult};
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
@@ -2718,5 +2718,63 @@ fn a_weight_that_is_recorded_has_its_declared_unit() {
         let last = weight.values.get(weight.values.shape().0 - 1, 0);
         assert_eq!((weight.unit.as_str(), weight.values.get(0, 0)), (unit, 2.0));
         assert!((last - 2.5).abs() < 1e-12, "{last} {unit}");
+    }
+}
+
+/// Cells that spike every ten steps, and wait for 0, 11, 22 and 33 ms.
+const WAITING: &str = "cell C {
+    param wait = 0 ms
+    state v: mV = 0 mV
+    v' = 1 mV / 0.001 ms
+    spike when v > 9.5 mV { v = 0 mV; refractory wait }
+}
+network main { population c: C[4]; param c.wait = 11 ms * index }
+run { duration = 34 ms; dt = 0.001 ms; method = euler; record spikes of c }";
+
+fn spikes_of(here: &TempDir, more: &[&str]) -> Vec<(u64, f64)> {
+    let done = neuroc(here, &[&["run", "m.neuro", "-o", "o.npz"], more].concat());
+    assert_eq!(done.code, 0, "{more:?}: {}", done.err);
+    let result = RunResult::read_npz(&here.path().join("o.npz")).unwrap();
+    let spikes = &result.spikes[0];
+    spikes.i.iter().copied().zip(spikes.t.iter().copied()).collect()
+}
+
+/// Refractory times are counted in steps, which are exact in single precision, too.
+#[test]
+fn long_refractory_times_end_in_their_step_in_single_precision() {
+    let here = folder(&[("m.neuro", WAITING)]);
+    let double = spikes_of(&here, &["--engine", "interp"]);
+    for cell in 1..4 {
+        let times: Vec<f64> = double.iter().filter(|spike| spike.0 == cell).map(|spike| spike.1).collect();
+        let second = 0.02 + 11.0 * cell as f64;
+        assert!((times[0] - 0.01).abs() < 1e-9 && (times[1] - second).abs() < 1e-9, "{cell}: {times:?}");
+    }
+    assert_eq!(double.iter().filter(|spike| spike.0 == 0).count(), 3400);
+    assert!(double == spikes_of(&here, &["--precision", "f32"]));
+}
+
+/// A checkpoint of an older version says in ms how long cells are refractory still; one that is new, in steps, which other steps take over.
+#[test]
+fn checkpoints_know_how_long_cells_are_refractory() {
+    let here = folder(&[("m.neuro", WAITING)]);
+    let interp = ["--engine", "interp"];
+    let whole = spikes_of(&here, &interp);
+    spikes_of(&here, &[&interp[..], &["--duration", "5ms", "--save", "s.npz"]].concat());
+    let path = here.path().join("s.npz");
+    let mut saved = Checkpoint::read(&path).unwrap();
+    let rest: Vec<(u64, f64)> = whole.into_iter().filter(|spike| spike.1 > 5.0005).collect();
+    assert!(rest == spikes_of(&here, &[&interp[..], &["--load", "s.npz"]].concat()));
+    for (name, values) in &mut saved.states {
+        if name == "c'held" {
+            *name = "c'refractory".into();
+            values.iter_mut().for_each(|left| *left *= 0.001);
+        }
+    }
+    saved.write(&path).unwrap();
+    assert!(rest == spikes_of(&here, &[&interp[..], &["--load", "s.npz"]].concat()));
+    let longer = spikes_of(&here, &[&interp[..], &["--load", "s.npz", "--dt", "0.002ms"]].concat());
+    for cell in 1..4 {
+        let first = longer.iter().find(|spike| spike.0 == cell).map_or(0.0, |spike| spike.1);
+        assert!((first - 0.02 - 11.0 * cell as f64).abs() < 1e-9, "{cell}: {first}");
     }
 }
