@@ -42,7 +42,7 @@ pub fn not_in_order(model: &Model) -> Vec<Diagnostic> {
             && !between
             && plasticity.part(model) < 0.5
         {
-            found.push(too_early(p, plasticity, key));
+            found.push(too_early(model, p, plasticity, key));
         }
     }
     found
@@ -72,10 +72,15 @@ fn behind_the_dendrite(model: &Model, p: &Projection, plasticity: &Plasticity, s
     found
 }
 
-fn too_early(p: &Projection, plasticity: &Plasticity, key: Span) -> Diagnostic {
+fn too_early(model: &Model, p: &Projection, plasticity: &Plasticity, key: Span) -> Diagnostic {
     let at = plasticity.dendritic.map_or(p.span, |(_, span)| span);
     let message = format!("a spike of the target cannot come before one that arrives through `{}`", p.name);
     let d = Diagnostic::new(Code::BadValue, at, message, "it comes to the synapse in the step that it is made in");
     let d = d.see(key, "it should come first");
-    d.help("say that it takes time to the synapse, as in NEST: `dendritic_fraction = 1`, at least 0.5; or leave `coincident` out")
+    d.help(match behind_the_dendrite(model, p, plasticity, at)[..] {
+        [] => {
+            "say that it takes time to the synapse, as in NEST: `dendritic_fraction = 1`, at least 0.5; or leave `coincident` out"
+        }
+        _ => "leave `coincident` out, or let spikes arrive without a delay: `delay = 0 ms`, and `arrivals = after_threshold` in the run",
+    })
 }

@@ -2778,3 +2778,21 @@ fn checkpoints_know_how_long_cells_are_refractory() {
         assert!((first - 0.02 - 11.0 * cell as f64).abs() < 1e-9, "{cell}: {first}");
     }
 }
+
+/// The help against spikes of the target that come too early, where a modulator reaches the synapses, is one that works.
+#[test]
+fn modulated_synapses_tell_spikes_apart_without_a_delay() {
+    let text = "use std.plasticity.{RewardStdp}
+        cell Lif { state v: mV = -60 mV; v' = (10 nS * (-60 mV - v) - i_syn) / 200 pF; spike when v > -50 mV { v = -60 mV } }
+        network main {
+            population n: Lif[4]
+            connect n -> n via RewardStdp { rule = all_to_all; weight = 0.5 nS; delay = 0 ms }
+            connect n -> n modulating RewardStdp { rule = all_to_all; weight = 1; delay = 1 ms }
+        }
+        run { duration = 1 ms; dt = 0.1 ms; arrivals = after_threshold; coincident = apart; record spikes of n }";
+    for text in [text.to_string(), text.replace("apart", "post_first")] {
+        let here = folder(&[("m.neuro", &text)]);
+        let done = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"]);
+        assert_eq!(done.code, 0, "{}", done.err);
+    }
+}
