@@ -9,12 +9,12 @@ use super::items::{ItemKind, Kind};
 use super::junction::Joined;
 use super::keys::Block;
 use super::lower::{Lowerer, finish};
-use super::place::{Wanted, flatten};
+use super::place::{FlatPath, Wanted, flatten};
 use super::projection::Instance;
 use super::scope::{Entry, Scope, ScopeKind};
 use super::{
     Clamp, Connection, Demand, Domain, Drive, Expr, ExprKind, Input, Network, Population, Probe, Projection, Setting,
-    SymbolId, Whose,
+    Symbol, SymbolId, SymbolKind, Whose,
 };
 use crate::source::Span;
 use crate::syntax::ast::{self, ConnectKey, Name, NetworkMember};
@@ -368,7 +368,9 @@ impl<'a> Lowerer<'a> {
             // What follows from the shape and from the regions is not set.
             let derived = |id: &SymbolId| !init && cell.morphology.as_ref().is_some_and(|m| m.is_derived(cell, *id));
             let Some(symbol) = symbol.filter(|id| !derived(id)) else {
-                self.bad_target(&definition, &place, wanted);
+                if !self.of_synapses(draft, &flat, wanted) {
+                    self.bad_target(&definition, &place, wanted);
+                }
                 continue;
             };
             if definition.is_unknown(&place.rest) || definition.is_unknown(&cell.name) {
@@ -393,6 +395,30 @@ impl<'a> Lowerer<'a> {
             }
             draft.settings.push(setting);
         }
+    }
+
+    /// Says of a path to synapses between two populations why nothing of them is set, if it is one.
+    fn of_synapses(&mut self, draft: &NetworkDraft<'a>, flat: &FlatPath<'a>, wanted: Wanted) -> bool {
+        let Some(ends) = self.ends_of_edges(&draft.populations, flat) else { return false };
+        let behind = &draft.populations[ends.to];
+        let definition = self.lowered_cell(behind.cell);
+        if definition.is_unknown(&ends.rest) {
+            return true;
+        }
+        let (synapse, name) = ends.rest.rsplit_once('.').unwrap_or(("", &ends.rest));
+        let own = behind.receptors.iter().filter(|r| r.name == synapse).filter_map(|r| r.plastic.as_ref());
+        let is_own = |s: &Symbol| s.name == name && matches!(s.kind, SymbolKind::State { .. });
+        if wanted == Wanted::State && own.into_iter().any(|plastic| plastic.own.iter().any(is_own)) {
+            self.error(NetworkError::OfEachSynapse { synapse, name, span: flat.span });
+            return true;
+        }
+        let there = definition.item.find(&ends.rest);
+        let there = there.filter(|id| wanted.fits(definition.item.symbol(*id)));
+        if let Some(id) = there {
+            let path = format!("{}.{}", behind.name, definition.item.symbol(id).name);
+            self.error(NetworkError::OfReceptor { name, path: &path, wanted: wanted.name(), span: flat.span });
+        }
+        there.is_some()
     }
 
     /// A value per cell. Each target has draws of its own, that do not depend on other lines.

@@ -104,7 +104,37 @@ pub(super) fn flatten(path: &ast::Path) -> Vec<FlatPath<'_>> {
     out
 }
 
+/// Names with dots between them.
+pub(super) fn dotted<'a>(names: impl Iterator<Item = &'a Name>) -> String {
+    names.map(|name| name.text.as_str()).collect::<Vec<_>>().join(".")
+}
+
+/// What a path to edges names: the populations that send and receive, and what stands behind them.
+pub(super) struct EndsOfEdges {
+    pub from: usize,
+    pub to: usize,
+    pub rest: String,
+}
+
 impl<'a> Lowerer<'a> {
+    /// The two populations that a path begins with, if the second is no part of the cells of the first.
+    pub(super) fn ends_of_edges(&self, populations: &[Population], flat: &FlatPath<'a>) -> Option<EndsOfEdges> {
+        let [from, to, behind @ ..] = &flat.names[..] else { return None };
+        let number = |name: &Name| populations.iter().position(|p| p.name == name.text);
+        let (from, name, to) = (number(from)?, to.text.as_str(), number(to)?);
+        let definition = self.lowered_cell(populations[from].cell);
+        let cell = &definition.item;
+        let is_it = |other: &str| other.split(['.', '[']).next() == Some(name);
+        let sections = cell.morphology.iter().flat_map(|m| m.tree.sections.iter().map(|section| section.name.as_str()));
+        let mut parts = cell.symbols.iter().map(|s| s.name.as_str());
+        let is_part = definition.is_unknown(name)
+            || parts.any(is_it)
+            || cell.compartments.iter().any(|c| c.name == name)
+            || sections.into_iter().any(is_it);
+        let rest = dotted(behind.iter().copied());
+        (!behind.is_empty() && !is_part).then_some(EndsOfEdges { from, to, rest })
+    }
+
     /// Population and cells of a path that leads to cells as a whole, or to quantities of them.
     pub(super) fn place(
         &mut self,

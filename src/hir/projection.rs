@@ -103,10 +103,16 @@ impl<'a> Lowerer<'a> {
             match member {
                 NetworkMember::Connect { directed: true, from, to, via, keys, span } => {
                     let fine = self.projection(draft, (from, to), via, keys, *span).is_some();
+                    if !fine {
+                        self.nothing_known(draft, to, via);
+                    }
                     draft.whole &= fine;
                 }
                 NetworkMember::Drive { target, via, from, keys, span } => {
                     let fine = self.drive(draft, target, via, from, keys, *span).is_some();
+                    if !fine {
+                        self.nothing_known(draft, target, via);
+                    }
                     draft.whole &= fine;
                 }
                 NetworkMember::Connect { directed: false, .. }
@@ -156,10 +162,7 @@ impl<'a> Lowerer<'a> {
         if via.modulating {
             return self.modulation(draft, (&sources?, to), via, keys, &rule?, span);
         }
-        let Some(synapse) = synapse else {
-            self.nothing_known(draft, to, via);
-            return None;
-        };
+        let synapse = synapse?;
         if is_graded {
             return self.graded_projection(draft, (from, to), via, &synapse, keys, (&rule?, span));
         }
@@ -412,7 +415,6 @@ impl<'a> Lowerer<'a> {
         }
         let synapse = if via.modulating { None } else { self.synapse_of(via, span) };
         if synapse.is_none() && !via.modulating {
-            self.nothing_known(draft, target, via);
             return None;
         }
         for flat in flatten(target) {
@@ -536,12 +538,14 @@ impl<'a> Lowerer<'a> {
     fn nothing_known(&mut self, draft: &mut NetworkDraft<'a>, to: &'a ast::Path, via: &'a Through) {
         let own = via.alias.as_ref().unwrap_or(&via.model);
         for flat in flatten(to) {
-            let Some(place) = self.place(&mut draft.scope, &draft.populations, &flat) else { continue };
-            let under = if place.rest.is_empty() { String::new() } else { format!("{}.", place.rest) };
-            let Definition { item, unknown, .. } = &*self.lowered_cell(draft.populations[place.population].cell);
-            let unknown = unknown.iter().cloned().chain([format!("{under}{}", own.text)]).collect();
+            let Some((population, behind)) = flat.names.split_first() else { continue };
+            // What is wrong with the path has been said.
+            let Some(population) = draft.populations.iter().position(|p| p.name == population.text) else { continue };
+            let receptor = super::place::dotted(behind.iter().copied().chain([own]));
+            let Definition { item, unknown, .. } = &*self.lowered_cell(draft.populations[population].cell);
+            let unknown = unknown.iter().cloned().chain([receptor]).collect();
             let cell = Definition { item: item.clone(), sound: false, unknown };
-            let population = &mut draft.populations[place.population];
+            let population = &mut draft.populations[population];
             population.cell = self.own_cell(population.cell, cell);
         }
     }

@@ -418,8 +418,24 @@ impl<'a> Lowerer<'a> {
         if let Some(probe) = recorder.probes.iter().position(is_named) {
             return self.record_potential(recorder, flat, probe, sampling);
         }
+        let ends = self.ends_of_edges(recorder.populations, flat);
+        if let Some(ends) = &ends
+            && self.lowered_cell(recorder.populations[ends.to].cell).is_unknown(&ends.rest)
+        {
+            return;
+        }
         if let Some(meant) = self.of_other_edges(recorder, flat) {
             self.error(RunError::PathOfEdges { meant: &meant, span: flat.span });
+            return;
+        }
+        if let Some(ends) = ends.filter(|_| recorder.sound) {
+            let between = |p: &&Projection| (p.from, p.to) == (ends.from, ends.to) && !p.modulates;
+            let known: Vec<&str> = recorder.projections.iter().filter(between).map(|p| p.name.as_str()).collect();
+            let behind = &recorder.populations[ends.to];
+            let of_cells = self.lowered_cell(behind.cell).item.find(&ends.rest).is_some();
+            let of_cells = of_cells.then(|| format!("{}.{}", behind.name, ends.rest));
+            let ends = [ends.from, ends.to].map(|end| recorder.populations[end].name.as_str());
+            self.error(RunError::NoSuchEdges { ends, known: &known, of_cells, span: flat.span });
             return;
         }
         let Some(place) = self.place_within(&mut recorder.scope, recorder.populations, flat) else { return };
@@ -630,7 +646,17 @@ impl<'a> Lowerer<'a> {
         };
         if let Some(first) = recorder.records.iter().find(same) {
             let quantity = cell.symbol(symbol).name.replace(['<', '>'], "");
-            self.error(RunError::RecordedTwice { quantity: &quantity, again: span, first: first.span });
+            let (again, first_span) = (span, first.span);
+            let text = |at: &Option<RecordedAt>| at.as_ref().map(|at| at.text.clone());
+            let tree = cell.morphology.as_ref().map(|morphology| &morphology.tree);
+            match (tree, &at) {
+                (Some(tree), Some(here)) if !here.each && text(&first.at) != text(&at) => {
+                    let name = quantity.rsplit('.').next().unwrap_or(&quantity);
+                    let (quantity, compartment) = (name, &tree.name(here.elements[0] as usize));
+                    self.error(RunError::OneCompartment { quantity, compartment, again, first: first_span });
+                }
+                _ => self.error(RunError::RecordedTwice { quantity: &quantity, again, first: first_span }),
+            }
             return;
         }
         let sampling = sampling.clone();

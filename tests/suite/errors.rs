@@ -53,6 +53,8 @@ const SEVERAL: &[(&str, usize)] = &[
     ("rates_without_units", 7),
     ("synapse_two_draws_without_tilde", 2),
     ("two_typos", 2),
+    ("record_edges_that_are_not_there", 3),
+    ("set_of_synapses", 2),
     ("sweep", 11),
     ("adaptive_tolerance", 2),
     ("train", 10),

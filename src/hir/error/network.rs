@@ -22,6 +22,10 @@ pub(in crate::hir) enum NetworkError<'e> {
     DrawWithoutTilde { span: Span },
     /// `~` without a random draw.
     TildeWithoutDraw { span: Span },
+    /// An initial value of a state that each synapse has for itself.
+    OfEachSynapse { synapse: &'e str, name: &'e str, span: Span },
+    /// Something of a receptor is set by a path to synapses.
+    OfReceptor { name: &'e str, path: &'e str, wanted: &'static str, span: Span },
     /// A parameter or an initial value is set twice.
     SetTwice { target: &'e str, again: Span, first: Span },
     /// An input leads to something that it cannot drive.
@@ -79,6 +83,16 @@ impl From<NetworkError<'_>> for Diagnostic {
                 let label = "the same number for every cell";
                 Diagnostic::new(Code::BadRandom, span, "`~` needs a random draw", label)
                     .help("write `=` instead of `~`, or draw: `~ normal(mean, sd)`")
+            }
+            E::OfEachSynapse { synapse, name, span } => {
+                let message = format!("`{name}` belongs to each synapse, and begins with what `{synapse}` says");
+                Diagnostic::new(Code::BadTarget, span, message, "what a network sets is of cells")
+                    .help(format!("where it should begin elsewhere, write a synapse of your own: `state {name} = ...`"))
+            }
+            E::OfReceptor { name, path, wanted, span } => {
+                let message = format!("the {wanted} `{name}` is of the cells behind the synapses, whoever sends");
+                Diagnostic::new(Code::BadTarget, span, message, "the path begins with two populations")
+                    .help(format!("write `{path}`"))
             }
             E::SetTwice { target, again, first } => {
                 Diagnostic::new(Code::DuplicateKey, again, format!("`{target}` is set twice"), "set again")

@@ -54,10 +54,14 @@ pub(in crate::hir) enum RunError<'e> {
     NoJunctions { compartment: &'e str, span: Span },
     /// A quantity is recorded twice.
     RecordedTwice { quantity: &'e str, again: Span, first: Span },
+    /// Two places of a section are the same compartment.
+    OneCompartment { quantity: &'e str, compartment: &'e str, again: Span, first: Span },
     /// The edges of a projection have nothing of this name.
     NotOfEdges { edges: &'e str, name: &'e str, known: &'e [&'e str], span: Span },
     /// Edges are named without their synapse, or without its place: what may be meant.
     PathOfEdges { meant: &'e [String], span: Span },
+    /// Edges are named that there are not: what lines join the two populations, and what the cells behind have of the name.
+    NoSuchEdges { ends: [&'e str; 2], known: &'e [&'e str], of_cells: Option<String>, span: Span },
     /// Some of the synapses of a line are chosen.
     SomeEdges { edges: &'e str, span: Span },
     /// What a cell sends is looked for in the cell that gets it.
@@ -190,6 +194,11 @@ impl From<RunError<'_>> for Diagnostic {
                 Diagnostic::new(Code::DuplicateKey, again, format!("`{quantity}` is recorded twice"), "again")
                     .see(first, "first here")
             }
+            E::OneCompartment { quantity, compartment, again, first } => {
+                let message = format!("`{quantity}` of one compartment is recorded twice");
+                Diagnostic::new(Code::DuplicateKey, again, message, format!("in the compartment {compartment}, too"))
+                    .see(first, "first here")
+            }
             E::OneOfSeveral { line, others, span, other } => {
                 let message = format!("`{line}` is one of {} lines through this synapse", others.len() + 1);
                 Diagnostic::new(Code::OneOfSeveral, span, message, "the connections of one line are recorded here")
@@ -214,6 +223,15 @@ impl From<RunError<'_>> for Diagnostic {
                 let listed: Vec<String> = meant.iter().map(|path| format!("`{path}`")).collect();
                 Diagnostic::new(Code::BadTarget, span, message, "not the whole name of a synapse")
                     .help(format!("write {}", listed.join(" or ")))
+            }
+            E::NoSuchEdges { ends: [from, to], known, of_cells, span } => {
+                let message = format!("no synapses of this name lead from `{from}` to `{to}`");
+                let d = Diagnostic::new(Code::BadTarget, span, message, "the path begins with two populations");
+                match (of_cells, known) {
+                    (Some(path), _) => d.help(format!("write `{path}`: the cells of `{to}` have it, whoever sends")),
+                    (None, []) => d.help(format!("connect them: `connect {from} -> {to} via Synapse {{ ... }}`")),
+                    (None, known) => d.note(format!("the lines between them are {}", known.join(", "))),
+                }
             }
             E::SomeEdges { edges, span } => {
                 let message = format!("all synapses of `{edges}` are recorded, or none");
