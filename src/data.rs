@@ -115,15 +115,15 @@ fn cannot_read(path: &Path, span: Span, error: &std::io::Error) -> Diagnostic {
 
 /// One finite number per cell; `seed` is that of the run.
 pub fn per_cell(file: &DataFile, cells: usize, seed: u64) -> Result<Vec<f64>, Diagnostic> {
-    numbers(file, cells, seed, || format!("the population has {cells} cells"))
+    numbers(file, cells, seed, |_| format!("the population has {cells} cells"))
 }
 
-/// So many finite numbers; `needed` tells what they are for.
+/// So many finite numbers; `needed` tells what they are for, where there are so many others.
 pub fn numbers(
     file: &DataFile,
     count: usize,
     seed: u64,
-    needed: impl FnOnce() -> String,
+    needed: impl FnOnce(usize) -> String,
 ) -> Result<Vec<f64>, Diagnostic> {
     let values = match &file.numbers {
         Numbers::Given(values) => values.to_vec(),
@@ -136,7 +136,7 @@ pub fn numbers(
         Numbers::OfEdges | Numbers::Distances => return Err(wrong(file, "its numbers are those of edges")),
     };
     if values.len() != count {
-        let why = format!("it has {} numbers, but {}", values.len(), needed());
+        let why = format!("it has {} numbers, but {}", values.len(), needed(values.len()));
         return Err(wrong(file, why));
     }
     if let Some(at) = values.iter().position(|x| !x.is_finite()) {

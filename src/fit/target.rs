@@ -117,7 +117,7 @@ fn target(one: &FitTarget, directory: &Path, run: &dyn Runs) -> Result<Target, D
                     let count = cells(records, *feature, of);
                     // The seed is that of draws.
                     let read =
-                        data::numbers(file, count, 0, || format!("there are {count} cells to come near to them"))?;
+                        data::numbers(file, count, 0, |_| format!("there are {count} cells to come near to them"))?;
                     read.into_iter().map(|x| x * unit).collect()
                 }
             };

@@ -34,6 +34,8 @@ pub(super) struct Projected {
     pub edges: Arc<Edges>,
     /// To so many compartments of each cell they may lead.
     pub each: usize,
+    /// If cells of one population are joined: how many there are.
+    pub within: Option<usize>,
     /// Where each stands among numbers that are given one by one.
     pub rows: Vec<u32>,
     /// The sizes of the kernel that such numbers are for, if they are not for the edges.
@@ -59,7 +61,8 @@ pub(super) fn projected(model: &Model, extent: &Extent, p: &Projection) -> Resul
     let fail = |e: ConnectError| refused(&p.name, p.span, e.to_string());
     let [source, target] = shapes(model, extent, p);
     apart(model, p, [&source, &target])?;
-    let ends = Ends::new(&source, &target, model.cells_of(p.from) == model.cells_of(p.to));
+    let is_within = model.cells_of(p.from) == model.cells_of(p.to);
+    let ends = Ends::new(&source, &target, is_within);
     let (mut entries, kernel, from_file) = match &p.rule {
         ConnectionRule::Named(name, arguments) => {
             let rule = rule(model, name, arguments).map_err(|why| refused(&p.name, p.span, why))?;
@@ -101,7 +104,8 @@ pub(super) fn projected(model: &Model, extent: &Extent, p: &Projection) -> Resul
     csr.sort_sources();
     let edges = Arc::new(Edges { offsets: csr.offsets, sources: csr.sources });
     let distances = p.spacing.is_some().then(|| distances(&edges, [&source, &target], each));
-    Ok(Projected { edges, each, rows, kernel: kernel.map(|kernel| kernel.sizes), spikes: None, distances })
+    let (within, kernel) = (is_within.then(|| source.cells()), kernel.map(|kernel| kernel.sizes));
+    Ok(Projected { edges, each, within, rows, kernel, spikes: None, distances })
 }
 
 /// How far the two cells of each edge are from each other, in steps of the target's grid. An edge leads to one of so many elements of each cell.
@@ -209,6 +213,7 @@ fn spikes_of_file(
     Ok(Projected {
         edges,
         each,
+        within: None,
         rows: of_cells,
         kernel: None,
         spikes: Some(OfSpikes { cells, delays: taken, warnings }),
@@ -339,7 +344,16 @@ pub(crate) fn wrong_projection(model: &Model, extent: &Extent, p: &Projection) -
 }
 
 fn both_ways(model: &Model, shape: &Shape, c: &Connection) -> Result<Csr, Diagnostic> {
-    let fail = |e: ConnectError| wrong(c, e.to_string());
+    let fail = |e: ConnectError| {
+        let d = wrong(c, e.to_string());
+        match model.elements(c.here.population) {
+            Some((tree, elements)) if e == ConnectError::OnlySelf => {
+                let place = elements.first().map_or(String::new(), |&element| tree.name(element as usize));
+                d.help(format!("both ends are in one compartment, {place}: more of them tell the two places apart"))
+            }
+            Some(_) | None => d,
+        }
+    };
     match &c.rule {
         ConnectionRule::Named(name, arguments) => {
             let rule = rule(model, name, arguments).map_err(|why| wrong(c, why))?;

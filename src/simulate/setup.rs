@@ -266,11 +266,15 @@ impl Projected {
         let edges = self.rows.len();
         let cells = self.spikes.as_ref().map_or(edges, |spikes| spikes.cells);
         let count = self.kernel.map_or(cells, |sizes| sizes.iter().product());
-        data::numbers(file, count, seed, || match self.kernel {
+        data::numbers(file, count, seed, |given| match self.kernel {
             Some([to, from, rows, columns]) => format!(
                 "the kernel has {count}: for {to} channels from {from} channels, {rows} rows and {columns} columns"
             ),
-            None => format!("the projection has {edges} edges"),
+            None => {
+                let diagonal = self.within.is_some_and(|cells| given == cells * cells && edges + cells == given);
+                let why = if diagonal { ": no cell is joined with itself, so leave the diagonal out" } else { "" };
+                format!("the projection has {edges} edges{why}")
+            }
         })
     }
 }

@@ -184,7 +184,11 @@ impl<'e> BadTarget<'e> {
             };
             names.iter().find(of_channel)
         });
+        // NEST's name, and others'.
+        let is_voltage = matches!(last, "V_m" | "Vm" | "vm" | "v_m" | "V" | "voltage");
+        let voltage = names.iter().find(|n| is_voltage && n.rsplit_once('.').unwrap_or(("", n)) == (parent, "v"));
         match (&deeper[..], near) {
+            _ if voltage.is_some() => self.meant(d, voltage.unwrap_or(&"")),
             _ if current.is_some() => self.meant(d, current.unwrap_or(&"")),
             ([one], _) => self.meant(d, one),
             (_, Some(near)) => self.meant(d, near),
