@@ -142,10 +142,13 @@ fn geometry(out: &mut String, morphology: &Morphology) {
     }
 }
 
-/// What a small current at the root would meet if gates stayed where they begin.
+/// What a small current in the middle of the root section would meet if gates stayed where they begin.
 fn electrotonic(out: &mut String, model: &ode::Model, cable: &ode::Cable, tree: &Tree, cells: usize) {
     let passive = ode::Passive::of(model, cable);
-    let known = passive.as_ref().and_then(|p| Some((p, p.input_resistance(tree)?, p.electrotonic(tree)?)));
+    // The middle of the root section.
+    let root = &tree.sections[tree.section[0] as usize];
+    let middle = root.at(0.5);
+    let known = passive.as_ref().and_then(|p| Some((p, p.input_resistance(tree, middle)?, p.electrotonic(tree)?)));
     let Some((passive, resistance, lengths)) = known else {
         let nothing = passive.is_some_and(|p| p.conductance.iter().all(|&g| g == 0.0));
         let why = if nothing {
@@ -156,23 +159,30 @@ fn electrotonic(out: &mut String, model: &ode::Model, cable: &ode::Cable, tree: 
         let _ = writeln!(out, "    no input resistance: {why}");
         return;
     };
-    // The first compartment, to four digits.
-    let root = &tree.sections[tree.section[0] as usize];
-    let place = format!("{}({})", root.name, (0.5e4 / root.count as f64).round() / 1e4);
-    let tau = passive.capacitance[0] / passive.conductance[0];
+    let place = tree.name(middle);
+    let tau = passive.capacitance[middle] / passive.conductance[middle];
     let whose = if cells > 1 { "of the first cell, " } else { "" };
     let _ = writeln!(out, "    {whose}with gates held where they begin:");
     let _ = writeln!(out, "    input resistance at {place}: {:.2} Mohm", resistance * 1e-3);
     let _ = writeln!(out, "    membrane time constant at {place}: {tau:.2} ms");
-    // The way from the middle of the root to that of each element. What begins in the middle of one passes nothing of it.
+    // The way from the first compartment to each element, from middle to middle. What begins in the middle of one passes nothing of it.
     let mut ways = vec![0.0; tree.len()];
     for e in 1..tree.len() {
         let parent = tree.parents[e] as usize;
         let half = if tree.far[e] > 0.0 { 0.5 * lengths[parent] } else { 0.0 };
         ways[e] = ways[parent] + half + 0.5 * lengths[e];
     }
-    let end = |e: usize| ways[e] + 0.5 * lengths[e];
-    let farthest = (0..tree.len()).fold(0, |a, b| if end(b) > end(a) { b } else { a });
+    // Where the way from the first compartment leaves the one from there to the middle: both lie in a row.
+    let leaves = |mut e: usize| {
+        while e > middle {
+            e = tree.parents[e] as usize;
+        }
+        e
+    };
+    let end = |e: usize| ways[e] + ways[middle] - 2.0 * ways[leaves(e)] + 0.5 * lengths[e];
+    let all = (middle..tree.len()).chain(0..middle);
+    let farthest = all.fold(middle, |a, b| if end(b) > end(a) { b } else { a });
     let section = &tree.sections[tree.section[farthest] as usize].name;
-    let _ = writeln!(out, "    electrotonic length: {:.3} from there to {section}(1)", end(farthest));
+    let side = u8::from(farthest >= middle);
+    let _ = writeln!(out, "    electrotonic length: {:.3} from there to {section}({side})", end(farthest));
 }

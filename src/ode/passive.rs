@@ -37,17 +37,27 @@ impl Passive {
         Some(Passive { conductance, capacitance, resistivity })
     }
 
-    /// What the cell resists at its root, in kohm; `None` if the membrane lets nothing through, or amplifies.
-    pub fn input_resistance(&self, tree: &Tree) -> Option<f64> {
+    /// What the cell resists at an element, in kohm; `None` if the membrane lets nothing through, or amplifies.
+    pub fn input_resistance(&self, tree: &Tree, at: usize) -> Option<f64> {
         let mut conductance: Vec<f64> = tree.area.iter().zip(&self.conductance).map(|(area, g)| area * g).collect();
+        let parent = |e: usize| tree.parents[e] as usize;
+        let way = |e: usize| tree.near[e] * self.resistivity[e] + tree.far[e] * self.resistivity[parent(e)];
+        let behind = |e: usize, g: f64| g / (1.0 + way(e) * g);
         // Parents stand before their children.
         for e in (1..tree.len()).rev() {
-            let parent = tree.parents[e] as usize;
-            let way = tree.near[e] * self.resistivity[e] + tree.far[e] * self.resistivity[parent];
-            let branch = conductance[e] / (1.0 + way * conductance[e]);
-            conductance[parent] += branch;
+            conductance[parent(e)] += behind(e, conductance[e]);
         }
-        conductance.first().filter(|g| g.is_finite() && **g > 0.0).map(|g| 1.0 / g)
+        // From the root to the element: what lies on the other side of it.
+        let mut path = vec![at];
+        while let Some(&e) = path.last().filter(|e| **e > 0) {
+            path.push(parent(e));
+        }
+        let mut whole = conductance[0];
+        for &e in path.iter().rev().skip(1) {
+            let other = whole - behind(e, conductance[e]);
+            whole = conductance[e] + behind(e, other);
+        }
+        Some(whole).filter(|g| g.is_finite() && *g > 0.0).map(|g| 1.0 / g)
     }
 
     /// How many length constants each element is long; `None` if a membrane amplifies.

@@ -1446,7 +1446,10 @@ fn a_cable_resists_as_in_closed_form() {
     let expected = endless / 1f64.tanh();
     // The middle of the first compartment is a four-thousandth inside.
     let inside = ra * 0.1 / 4002.0 / (PI * diam * diam / 4.0);
-    let got = passive.input_resistance(tree).unwrap() + inside;
+    let got = passive.input_resistance(tree, 0).unwrap() + inside;
+    assert!((got - expected).abs() < 1e-5 * expected, "{got} is not {expected} kohm");
+    // In the middle two halves lead away.
+    let (got, expected) = (passive.input_resistance(tree, 1000).unwrap(), 0.5 * endless / 0.5f64.tanh());
     assert!((got - expected).abs() < 1e-5 * expected, "{got} is not {expected} kohm");
     let lengths: f64 = passive.electrotonic(tree).unwrap().iter().sum();
     assert!((lengths - 1.0).abs() < 1e-12, "{lengths}");

@@ -2796,3 +2796,19 @@ fn modulated_synapses_tell_spikes_apart_without_a_delay() {
         assert_eq!(done.code, 0, "{}", done.err);
     }
 }
+
+/// What a cell resists is told of the middle of its root section, however many compartments that has.
+#[test]
+fn info_tells_of_the_middle_of_the_root() {
+    for (count, place) in [(3, "soma(0.5)"), (4, "soma(0.625)"), (1, "soma(0.5)")] {
+        let text = CABLE.replace("diam = 20 um; compartments = 1", &format!("diam = 20 um; compartments = {count}"));
+        let text = text.replace("soma(0.5)", place);
+        let here = folder(&[("m.neuro", &text)]);
+        let done = neuroc(&here, &["info", "m.neuro"]);
+        assert_eq!(done.code, 0, "{}", done.err);
+        for what in ["input resistance", "membrane time constant"] {
+            assert!(done.out.contains(&format!("{what} at {place}: ")), "{}", done.out);
+        }
+        assert!(done.out.contains("from there to dend(1)"), "{}", done.out);
+    }
+}
