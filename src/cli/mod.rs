@@ -196,7 +196,7 @@ fn check(path: &Path) -> Checked {
 /// After errors on the way to a draft with these options: where the model is right as it is written, the command line is at fault.
 fn blamed(checked: &Checked, options: &CompileOptions, errors: &[Diagnostic]) -> Exit {
     let exit = Exit::of(errors);
-    if !matches!(exit, Exit::Model | Exit::Usage) {
+    if checked.model.is_none() || !matches!(exit, Exit::Model | Exit::Usage) {
         return exit;
     }
     let written = options.as_written();

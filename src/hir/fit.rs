@@ -204,8 +204,7 @@ impl<'a> Lowerer<'a> {
                     }
                 }
                 FitMember::Free(all) => free.extend(all.iter().map(swept)),
-                FitMember::Target { feature, of, to, within, from, until, span } => {
-                    let window = (from.as_ref(), until.as_ref());
+                FitMember::Target { feature, of, to, within, window, span } => {
                     targets.extend(self.fit_target(feature.as_ref(), &of.1, to, within.as_ref(), window, *span));
                 }
             }
@@ -247,7 +246,7 @@ impl<'a> Lowerer<'a> {
         of: &'a ast::Name,
         to: &'a ast::Expr,
         within: Option<&'a ast::Expr>,
-        window: (Option<&'a ast::Expr>, Option<&'a ast::Expr>),
+        window: &'a [Option<ast::Expr>; 2],
         span: Span,
     ) -> Option<FitTarget> {
         let target = |goal| Some(FitTarget { of: of.text.clone(), goal, span: Some(span) });
@@ -270,7 +269,7 @@ impl<'a> Lowerer<'a> {
                 self.error(FitError::TraceWithin { span: within.span });
                 return None;
             }
-            if let Some(e) = window.0.or(window.1) {
+            if let Some(e) = window.iter().flatten().next() {
                 self.error(FitError::TraceWindow { of: &of.text, span: e.span });
                 return None;
             }
@@ -302,14 +301,14 @@ impl<'a> Lowerer<'a> {
     }
 
     /// From when on and until when (ms) something is read out; all of the run if that is not said.
-    fn fit_window(&mut self, (from, to): (Option<&'a ast::Expr>, Option<&'a ast::Expr>)) -> Option<(f64, f64)> {
-        let mut time = |e: Option<&'a ast::Expr>, absent: f64| match e {
+    fn fit_window(&mut self, [from, to]: &'a [Option<ast::Expr>; 2]) -> Option<(f64, f64)> {
+        let mut time = |e: &'a Option<ast::Expr>, absent: f64| match e {
             Some(e) => self.fit_quantity(e, Some(Dim::TIME)).map(|(ms, _)| ms),
             None => Some(absent),
         };
         let (first, last) = (time(from, 0.0), time(to, f64::INFINITY));
         let (first, last) = (first?, last?);
-        let span = from.into_iter().chain(to).map(|e| e.span).reduce(|a, b| a.to(b));
+        let span = from.iter().chain(to).map(|e| e.span).reduce(|a, b| a.to(b));
         if let Some(span) = span.filter(|_| !(0.0 <= first && first < last)) {
             self.error(FitError::Window { first, last, span });
             return None;

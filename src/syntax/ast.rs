@@ -913,10 +913,8 @@ pub enum FitMember {
         to: Expr,
         /// How far off is as good as another target off by as much of its own.
         within: Option<Expr>,
-        /// From when on it is read out.
-        from: Option<Expr>,
-        /// Until when.
-        until: Option<Expr>,
+        /// From when on it is read out, and until when.
+        window: Box<[Option<Expr>; 2]>,
         /// The whole member.
         span: Span,
     },

@@ -839,7 +839,7 @@ impl Builder<'_> {
                         self.twice(word, place);
                     }
                 }
-                FitMember::Target { feature, of, to, within, from, until, span }
+                FitMember::Target { feature, of, to, within, window: Box::new([from, until]), span }
             }
             _ => FitMember::Key(self.named_value(pair)),
         }

@@ -562,7 +562,7 @@ fn info_tells_shapes() {
         "    dend           1             3        100.0       628.3",
         "    axon           1             3         50.0       157.1",
         "    membrane time constant at soma(0.5): 10.00 ms",
-        "a run of 1 ms takes 10 steps of 0.1 ms, about 1.4 kB of memory for its cells, and 264 B for what it records",
+        "a run of 1 ms takes 10 steps of 0.1 ms, about 1.2 kB of memory for its cells, and 264 B for what it records",
     ] {
         assert!(told.lines().any(|l| l == line), "no line\n{line}\nin\n{told}");
     }
@@ -619,7 +619,7 @@ fn parameters_are_set_or_the_candidates_are_listed() {
     for (setting, part) in
         [("n=0", "no cells"), ("n=1.5", "1.5 cells"), ("n=-1", "-1 cells"), ("n=1e300", "1e300 cells")]
     {
-        fails(&here, &with(INTERP, &["--set", setting]), 1, &["m.neuro:20:16", part]);
+        fails(&here, &with(INTERP, &["--set", setting]), 2, &["m.neuro:20:16", part]);
     }
     let squid = example("squid");
     let ambiguous = ["squid.soma.Na.gbar", "squid.soma.K.gbar", "write more of the name"];
@@ -672,7 +672,7 @@ fn time_grids_that_do_not_fit_are_refused_with_a_number_that_does() {
     let here = passive_folder("", "record c.soma.v every 0.2 ms\n    record c.soma.Leak.half every 0.2 ms");
     fails(&here, &with(INTERP, &["--dt", "0.03ms"]), 2, &["not a multiple of dt, 0.03 ms", "a duration of 2.01"]);
     let done = neuroc(&here, &with(INTERP, &["--dt", "0.4ms"]));
-    assert!(done.code == 1 && done.err.contains("m.neuro:27:") && done.err.contains("this too"), "{}", done.err);
+    assert!(done.code == 2 && done.err.contains("m.neuro:27:") && done.err.contains("this too"), "{}", done.err);
     assert_eq!(done.err.matches("error[").count(), 1, "one interval, one error: {}", done.err);
     fails(&here, &with(INTERP, &["--duration", "1e300s"]), 2, &["too many steps"]);
     assert!(!here.path().join("m.npz").exists());

@@ -464,8 +464,7 @@ fn sent_otherwise(net: &Value, result: &neuroc::results::RunResult) -> (usize, u
             let at = (step + delays[i]) as usize;
             if at < weights.t.len() {
                 all += 1;
-                // In nA.
-                wrong += usize::from((weights.values.get(at, own) * 1e3 - weight).abs() > 1e-9);
+                wrong += usize::from((weights.values.get(at, own) - weight).abs() > 1e-9);
             }
         }
     }

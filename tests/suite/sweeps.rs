@@ -198,13 +198,13 @@ fn what_cannot_be_swept_is_said() {
     says(&["--sweep", "seed=-1,2"], 2, &["the seed cannot be -1"]);
     says(&["--sweep", "tau_m=1,2ms", "--sweep", "a.tau_m=3,4ms"], 2, &["swept twice"]);
     says(&["--sweep", "dt=0.1,0.2ms"], 2, &["`dt` cannot be swept"]);
-    says(&["--sweep", "tau_m=1..0ms:3"], 1, &["NU0321", "in the run with tau_m = 0 ms"]);
+    says(&["--sweep", "tau_m=1..0ms:3"], 2, &["NU0321", "in the run with tau_m = 0 ms"]);
     says(&["--save", "s.npz"], 2, &["`--save` is for one run", "--sweep none"]);
     fails(&here, &with(INTERP, &["-o", "x.csv"]), 2, &["a sweep has no table"]);
     fails(
         &here,
         &["run", "two.neuro", "--engine", "interp", "-o", "x.npz", "--sweep", "n=2..4"],
-        1,
+        2,
         &["the run with n = 3 has other numbers of cells", "once for each size"],
     );
     assert!(!here.path().join("x.npz").exists());
