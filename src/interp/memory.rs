@@ -300,9 +300,9 @@ impl Memory {
                     continue;
                 };
                 own[at(i)] = 1.0 / (by_itself + link[at(i)]);
-                let factor = link[at(i)] * own[at(i)];
-                own[at(p)] += factor * by_itself;
-                rhs[at(p)] += factor * (rhs[at(i)] + by_itself * (x[at(i)] - x[at(p)]));
+                let right = rhs[at(i)] + by_itself * (x[at(i)] - x[at(p)]);
+                own[at(p)] += link[at(i)] * by_itself * own[at(i)];
+                rhs[at(p)] += link[at(i)] * right * own[at(i)];
             }
             for i in 0..*each {
                 let above = parent(i).map_or(0.0, |p| link[at(i)] * (x[at(p)] - x[at(i)]));

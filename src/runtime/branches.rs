@@ -192,11 +192,11 @@ fn solve_along<V: Lanes>(
         let beside = V::load(&flat[link + at..]);
         let inverse = one / (by_itself + beside);
         inverse.store(&mut flat[own + at..]);
-        let factor = beside * inverse;
-        let sum = V::load(&flat[own + above..]) + factor * by_itself;
+        // The quotient comes last into both products: they are ready when it is.
+        let sum = V::load(&flat[own + above..]) + beside * by_itself * inverse;
         sum.store(&mut flat[own + above..]);
         let right = V::load(&flat[rhs + at..]) + by_itself * (begin(flat, at) - begin(flat, above));
-        let sum = V::load(&flat[rhs + above..]) + factor * right;
+        let sum = V::load(&flat[rhs + above..]) + beside * right * inverse;
         sum.store(&mut flat[rhs + above..]);
     }
     for at in outwards {

@@ -30,8 +30,8 @@
 //!    events, the stages, the elements.
 //! 5. **`solve tree @x: own @e, link @g, rhs @b, from @v`** solves, for each tree, `e[i] (x[i] - v[i]) + g[i] (x[i] - x[parent(i)]) + sum of
 //!    g[c] (x[i] - x[c]) over the children c of i = b[i]`: what each element does by itself, and what its links do. Without `from`, `v` is 0. From
-//!    the last element to the first one, with `d[i] = 1 / (e[i] + g[i])` and `f = g[i] d[i]`, `e[p] += f e[i]` and `b[p] += f (b[i] + e[i] (v[i] -
-//!    v[p]))` of its parent, of the root with `d[i] = 1 / e[i]`; then, from the first one on, `x[i] = v[i] + (b[i] + g[i] (x[p] - v[i])) d[i]`. Nothing
+//!    the last element to the first one, with `d[i] = 1 / (e[i] + g[i])`, `e[p] += g[i] e[i] d[i]` and `b[p] += g[i] (b[i] + e[i] (v[i] - v[p])) d[i]`
+//!    of its parent, of the root with `d[i] = 1 / e[i]`; then, from the first one on, `x[i] = v[i] + (b[i] + g[i] (x[p] - v[i])) d[i]`. Nothing
 //!    is taken away from what stands beside strong links, so that what is weak beside them counts in single precision, too.
 //! 6. **`history n` on a field, `back` on a read**: `back @f, %k` is what a state was at the start of the step k steps ago (k from 0 to n;
 //!    before the run it was what `init` set). And `spike %x` is `x > 0`, of which differentiation sees a surrogate ([`Surrogate`]);
