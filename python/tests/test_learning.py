@@ -274,7 +274,7 @@ def test_what_cannot_learn(net, squid, tmp_path):
         model.train(0)
     with pytest.raises(neuroc.UsageError, match="a larger `epochs`"):
         model.train(1, resume=model.train(1))
-    with pytest.raises(neuroc.Error, match="bytes"):
+    with pytest.raises(neuroc.Error, match="may be used"):
         model.train(memory="1 kB")
     np.savez(tmp_path / "other.npz", other=np.zeros(3))
     with pytest.raises(neuroc.SaveError, match="other"):
