@@ -104,13 +104,9 @@ pub fn run(args: &Args) -> Exit {
         Err(exit) => return exit,
     };
     let options = driver::CompileOptions { keep_all: true, ..settings };
-    let blame = |errors: &[Diagnostic]| {
-        report(&checked.sources, errors);
-        blamed(&checked, &options, errors)
-    };
     let compiled = match driver::compile(&checked, &options, &mut |_, _, _| {}) {
         Ok(compiled) => compiled,
-        Err(errors) => return blame(&errors),
+        Err(errors) => return blamed(&checked, &options, &errors),
     };
     report(&checked.sources, &compiled.warnings);
     if args.opt.explain {
@@ -118,7 +114,7 @@ pub fn run(args: &Args) -> Exit {
     }
     let draft = match Draft::new(compiled) {
         Ok(draft) => draft,
-        Err(errors) => return blame(&errors),
+        Err(errors) => return blamed(&checked, &options, &errors),
     };
     let experiment = match draft.experiment() {
         Ok(experiment) => experiment,

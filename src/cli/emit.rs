@@ -87,9 +87,6 @@ pub fn run(args: &Args) -> Exit {
             }
             deliver(&emitted.text, args.output.as_deref())
         }
-        Err(errors) => {
-            report(&checked.sources, &errors);
-            blamed(&checked, &options, &errors)
-        }
+        Err(errors) => blamed(&checked, &options, &errors),
     }
 }

@@ -38,10 +38,7 @@ pub fn run(args: &Args) -> Exit {
             report(&checked.sources, &checked.diagnostics);
             deliver(&text, None)
         }
-        Err(errors) => {
-            report(&checked.sources, &errors);
-            blamed(&checked, &options, &errors)
-        }
+        Err(errors) => blamed(&checked, &options, &errors),
     }
 }
 

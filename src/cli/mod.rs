@@ -193,8 +193,9 @@ fn check(path: &Path) -> Checked {
     driver::check_bytes("<stdin>", Path::new(""), bytes)
 }
 
-/// After errors on the way to a draft with these options: where the model is right as it is written, the command line is at fault.
+/// Says what is wrong on the way to a draft with these options: where the model is right as it is written, the command line is at fault.
 fn blamed(checked: &Checked, options: &CompileOptions, errors: &[Diagnostic]) -> Exit {
+    report(&checked.sources, errors);
     let exit = Exit::of(errors);
     if checked.model.is_none() || !matches!(exit, Exit::Model | Exit::Usage) {
         return exit;

@@ -146,10 +146,7 @@ fn prepared(
     let mut options = CompileOptions { keep_all: more.keep_all, seed: options.seed.or(more.seed), ..options };
     let sample = more.sample.map(|number| sampled(&checked, &options, number)).transpose()?;
     options.per_cell.extend(sample.iter().map(Sample::first));
-    let blame = |errors: Vec<Diagnostic>| {
-        report(&checked.sources, &errors);
-        blamed(&checked, &options, &errors)
-    };
+    let blame = |errors: Vec<Diagnostic>| blamed(&checked, &options, &errors);
     let compiled = driver::compile(&checked, &options, &mut |_, _, _| {}).map_err(blame)?;
     if opt.explain {
         say(accuracy::explain(compiled.program.program(), opt.accuracy, engine.precision()));

@@ -294,7 +294,6 @@ const WARNINGS: usize = 10;
 fn look_at_all(sweep: &Sweep<'_>, args: &Args) -> Result<Draft, Exit> {
     let from_file = args.sweep.is_empty();
     let fail = |run: usize, errors: Vec<Diagnostic>| {
-        report(&sweep.checked.sources, &errors);
         let given = if from_file { sweep.options.clone() } else { sweep.options(run) };
         blamed(sweep.checked, &given, &errors)
     };

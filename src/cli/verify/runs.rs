@@ -112,10 +112,7 @@ impl<'a> Runner<'a> {
         let Some(model) = &checked.model else { return Err(Exit::of(&checked.diagnostics)) };
         let interpreter = EngineName::Interp.backend();
         let options = args.settings.options(&args.opt, PrecisionName::F64, interpreter)?;
-        let (mut model, _) = driver::flatten(model, &options).map_err(|errors| {
-            report(&checked.sources, &errors);
-            blamed(checked, &options, &errors)
-        })?;
+        let (mut model, _) = driver::flatten(model, &options).map_err(|errors| blamed(checked, &options, &errors))?;
         // Runs are compared at all times: their spikes may differ.
         model.records.iter_mut().for_each(|record| record.around = None);
         Ok(Runner { args, checked, model, interrupt: Interrupt::catch() })

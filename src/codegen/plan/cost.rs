@@ -317,7 +317,7 @@ fn cost(plan: &Plan, space: &SpacePlan, kernel: &KernelPlan) -> Cost {
 }
 
 /// What an element of a branched cell costs when equations along the tree are solved ([`crate::runtime::branches::solve`]): towards the root a sum and its
-/// quotient, the factor, and what that brings to the parent and its right-hand side; on the way back what comes along the link from the parent's solution.
+/// quotient, and two products with it for the parent and its right-hand side; on the way back what comes along the link from the parent's solution.
 const ROW: Work = Work {
     plain: 15.0,
     fused: 0.0,
