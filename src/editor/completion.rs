@@ -108,7 +108,12 @@ fn propose(editor: &Editor, analysis: &Analysis, text: &str, byte: usize, place:
             return out.words(&["event", "pre", "post", "modulator"], CompletionItemKind::KEYWORD);
         }
         (["spike"], Block::Cell) => return out.words(&["when"], CompletionItemKind::KEYWORD),
-        ([], _) if !in_braces => return members(analysis, block, out),
+        ([], _) if !in_braces => {
+            if let (Block::Connect, Some(open)) = (block, place.open.last()) {
+                of_each_synapse(analysis, &text[open.start..byte], out);
+            }
+            return members(analysis, block, out);
+        }
         _ => {}
     }
     if words.last() == Some(&".") || in_braces {
@@ -252,6 +257,17 @@ fn members(analysis: &Analysis, block: Block, out: &mut Proposals) {
         Block::File | Block::Channel | Block::Cell | Block::Junction | Block::Synapse | Block::Network => return,
     };
     out.words(keys.keys(), CompletionItemKind::PROPERTY);
+}
+
+/// What a connection, given as far as it is written, can say of each of its synapses.
+fn of_each_synapse(analysis: &Analysis, written: &str, out: &mut Proposals) {
+    let head = written.split('{').next().unwrap_or_default();
+    let Some((_, behind)) = head.split_once(" via ") else { return };
+    let model = behind.trim_start().split(|c: char| c.is_whitespace() || c == '(').next().unwrap_or_default();
+    let is_meant = |d: &&Declared| d.what == What::Synapse && d.name == model;
+    let Some(synapse) = analysis.declared.iter().flatten().find(is_meant) else { return };
+    let remembers = |d: &&Declared| matches!(d.what, What::Parameter | What::State);
+    synapse.inside.iter().filter(remembers).for_each(|d| add_declared(d, out));
 }
 
 /// States that an event or a spike may change.

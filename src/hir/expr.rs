@@ -46,6 +46,13 @@ impl Expr {
         Expr { kind: ExprKind::Binary(op, Arc::new(a), Arc::new(b)), ty, span }
     }
 
+    /// Does the value of an edge differ from edge to edge?
+    pub fn differs_among_edges(&self) -> bool {
+        let mut differs = false;
+        self.visit(&mut |e| differs |= matches!(e.kind, ExprKind::Draw(..) | ExprKind::File(_) | ExprKind::Distance));
+        differs
+    }
+
     /// Calls `f` on every node, parents first.
     pub fn visit(&self, f: &mut impl FnMut(&Expr)) {
         f(self);

@@ -237,7 +237,7 @@ impl<'a> Lowerer<'a> {
         let alike = left.is_none() && is_same(from, to);
         let right = if alike { None } else { self.end(draft, to) };
         let scope = &mut draft.scope;
-        let rule = self.rule(scope, keys, Block::Junction, span);
+        let rule = self.rule(scope, keys, (Block::Junction, &[]), span);
         let Joined { name, own, model, file } = junction?;
         let current = self.junction_current(scope, &format!("{name}."), file, model)?;
         let ends = [left?, right?];
@@ -316,12 +316,12 @@ impl<'a> Lowerer<'a> {
         &mut self,
         scope: &mut Scope<'a>,
         keys: &'a [ConnectKey],
-        block: Block,
+        (block, names): (Block, &[String]),
         span: Span,
     ) -> Option<ConnectionRule> {
-        let Some(l) = self.rule_key(keys, block) else {
+        let Some(l) = self.rule_key(keys, block, names) else {
             // A key that does not exist, which has been said, may be what is missing.
-            if keys.iter().all(|key| block.keys().contains(&key.name.text.as_str())) {
+            if keys.iter().all(|key| block.keys().contains(&key.name.text.as_str()) || names.contains(&key.name.text)) {
                 self.error(JunctionError::NoRule { span });
             }
             return None;
@@ -359,11 +359,13 @@ impl<'a> Lowerer<'a> {
         Some(ConnectionRule::Named(info.name, values.into_iter().collect::<Option<_>>()?))
     }
 
-    /// The `rule` among the keys of a connection.
-    fn rule_key(&mut self, keys: &'a [ConnectKey], block: Block) -> Option<&'a ConnectKey> {
+    /// The `rule` among the keys of a connection, beside which `names` may stand.
+    fn rule_key(&mut self, keys: &'a [ConnectKey], block: Block, names: &[String]) -> Option<&'a ConnectKey> {
         for (i, key) in keys.iter().enumerate() {
             match keys[..i].iter().find(|first| first.name.text == key.name.text) {
-                _ if !block.keys().contains(&key.name.text.as_str()) => self.unknown_key(&key.name, block),
+                _ if !block.keys().contains(&key.name.text.as_str()) && !names.contains(&key.name.text) => {
+                    self.unknown_key_beside(&key.name, block, names);
+                }
                 Some(first) => self.duplicate_key(&key.name, first.name.span),
                 None => {}
             }

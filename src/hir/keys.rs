@@ -135,7 +135,12 @@ impl Block {
 
 impl Lowerer<'_> {
     pub(super) fn unknown_key(&mut self, key: &Name, block: Block) {
-        self.error(KeyError::Unknown { block, key });
+        self.unknown_key_beside(key, block, &[]);
+    }
+
+    /// The same where names of the model stand beside the keys of the block.
+    pub(super) fn unknown_key_beside(&mut self, key: &Name, block: Block, names: &[String]) {
+        self.error(KeyError::Unknown { block, key, names });
     }
 
     pub(super) fn duplicate_key(&mut self, key: &Name, first: Span) {

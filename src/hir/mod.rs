@@ -426,8 +426,10 @@ pub struct Spike {
     pub at: Option<usize>,
     /// The states it sets, with the new values (functions of the states after the step).
     pub resets: Vec<(SymbolId, Expr)>,
-    /// How long the states that the condition reads are held.
+    /// How long states are held.
     pub refractory: Option<Expr>,
+    /// Which ones; those that the condition reads if none is named.
+    pub holds: Vec<SymbolId>,
     /// Where it stands.
     pub span: Span,
 }
@@ -689,12 +691,43 @@ pub struct Projection {
     pub delay: Expr,
     /// What part of that is the way from a synapse to the soma, which the spikes of the target take to it, too; none if absent.
     pub dendritic: Option<Expr>,
+    /// What its synapses have for themselves that others take from the synapse's model.
+    pub given: Vec<Given>,
     /// Which cells are connected.
     pub rule: ConnectionRule,
     /// Of so many places in each direction a target gets the largest of what arrives at each in a step; 1 if all is added up.
     pub max_pool: u32,
     /// Where it stands.
     pub span: Span,
+}
+
+/// A value that each synapse of a line has for itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Given {
+    /// Of what.
+    pub of: GivenOf,
+    /// Its name in the synapse's model.
+    pub name: String,
+    /// The value, for every edge.
+    pub value: Expr,
+    /// The unit that the model has it in.
+    pub unit: DisplayUnit,
+}
+
+impl Given {
+    /// Does it differ from edge to edge?
+    pub fn differs(&self) -> bool {
+        self.value.differs_among_edges()
+    }
+}
+
+/// What the synapses of a line are given values of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GivenOf {
+    /// A state, which begins with it: an index into [`Plastic::own`].
+    State(u32),
+    /// A parameter of the receptor, which other lines may leave as it is.
+    Param(SymbolId),
 }
 
 /// Events from outside.
@@ -903,6 +936,8 @@ pub enum Quantity {
     Weight(usize),
     /// What these have for themselves otherwise: an index into [`Plastic::own`].
     Own(usize, u32),
+    /// A parameter that differs among them: an index into [`Projection::given`].
+    Given(usize, u32),
     /// What a probe (its index) hears; the population is the first of those that it does.
     Potential(usize),
 }

@@ -69,7 +69,9 @@ fn spike(out: &mut String, s: &Spike, c: &Cell) {
         let _ = writeln!(out, "        {} = {}", c.symbol(*id).name, show(e));
     }
     if let Some(r) = &s.refractory {
-        let _ = writeln!(out, "        refractory {}", show(r));
+        let holds: Vec<&str> = s.holds.iter().map(|id| c.symbol(*id).name.as_str()).collect();
+        let holds = if holds.is_empty() { String::new() } else { format!(" holds {}", holds.join(", ")) };
+        let _ = writeln!(out, "        refractory {}{holds}", show(r));
     }
 }
 
@@ -233,6 +235,9 @@ fn projection(out: &mut String, model: &Model, n: &Network, p: &Projection) {
     if let Some(dendritic) = &p.dendritic {
         let _ = writeln!(out, "        dendritic_fraction {}", of_edges(dendritic));
     }
+    for given in &p.given {
+        let _ = writeln!(out, "        {} {}", given.name, of_edges(&given.value));
+    }
     if p.max_pool > 1 {
         let _ = writeln!(out, "        max_pool {}", p.max_pool);
     }
@@ -283,15 +288,21 @@ fn record(out: &mut String, model: &Model, n: &Network, record: &Record) {
     let cell = &model.cells[n.populations[record.population].cell];
     let of = match record.quantity {
         Quantity::Potential(probe) => n.probes[probe].name.clone(),
-        Quantity::OfCells(_) | Quantity::Junctions(_) | Quantity::Weight(_) | Quantity::Own(..) => {
-            some_of(n, record.population, &record.cells)
-        }
+        Quantity::OfCells(_)
+        | Quantity::Junctions(_)
+        | Quantity::Weight(_)
+        | Quantity::Own(..)
+        | Quantity::Given(..) => some_of(n, record.population, &record.cells),
     };
     let name = match record.quantity {
         Quantity::OfCells(symbol) => cell.symbol(symbol).name.clone(),
         Quantity::Junctions(port) => format!("<i_gap> of {}", cell.symbol(port).name),
         Quantity::Weight(p) => format!("<{}>.weight", n.projections[p].name),
         Quantity::Potential(_) => "potential".to_string(),
+        Quantity::Given(p, number) => {
+            let projection = &n.projections[p];
+            format!("<{}>.{}", projection.name, projection.given[number as usize].name)
+        }
         Quantity::Own(p, number) => {
             let projection = &n.projections[p];
             let plastic = n.populations[projection.to].receptors[projection.receptor].plastic.as_ref();

@@ -16,8 +16,8 @@ use super::network::NetworkDraft;
 use super::place::{FlatPath, Place, flatten};
 use super::scope::ScopeKind;
 use super::{
-    Cell, ConnectionRule, Domain, Drive, DriveSource, Expr, ExprKind, Morphology, Part, Projection, Receptor, Symbol,
-    SymbolId, SymbolKind, Synapse, Ty,
+    Cell, ConnectionRule, Domain, Drive, DriveSource, Expr, ExprKind, Given, GivenOf, Morphology, Part, Projection,
+    Receptor, Symbol, SymbolId, SymbolKind, Synapse, Ty,
 };
 use crate::connect::MOST_POOLED;
 use crate::source::Span;
@@ -76,6 +76,8 @@ struct Joins<'r> {
     rule: &'r ConnectionRule,
     /// The populations that send and receive.
     ends: [usize; 2],
+    /// What of the synapse may stand beside the keys.
+    names: &'r [String],
 }
 
 /// What `distance` is where no population says how far its cells are from each other.
@@ -158,7 +160,8 @@ impl<'a> Lowerer<'a> {
         // Whether what comes is spikes is not known if something is wrong with the synapse.
         let spikes = via.modulating || synapse.is_some();
         let sources = if is_graded { Some(Vec::new()) } else { self.event_sources(draft, from, spikes) };
-        let rule = self.rule(&mut draft.scope, keys, Block::Projection, span);
+        let names = synapse.as_ref().map_or(Vec::new(), |synapse| own_names(&synapse.item));
+        let rule = self.rule(&mut draft.scope, keys, (Block::Projection, &names), span);
         if via.modulating {
             return self.modulation(draft, (&sources?, to), via, keys, &rule?, span);
         }
@@ -173,6 +176,7 @@ impl<'a> Lowerer<'a> {
             self.error(SynapseError::SharedRemembers { synapse: &via.model, span });
             return None;
         }
+        self.may_differ(keys, via, &synapse.item)?;
         let max_pool = self.max_pool(&rule)?;
         for from in sources {
             for flat in flatten(to) {
@@ -183,13 +187,14 @@ impl<'a> Lowerer<'a> {
                 }
                 let receptor = self.receptor(draft, (&place, &flat), (via, &via.args), &synapse)?;
                 let name = draft.line_name([from, place.population], receptor);
-                let joins = Joins { rule: &rule, ends: [from, place.population] };
+                let joins = Joins { rule: &rule, ends: [from, place.population], names: &names };
                 let weight = self.weight(draft, &name, (synapse.item.weight, via), keys, Some(joins), span);
                 let delay = self.delay(draft, &name, keys, (joins, Domain::StepOrNone), span);
                 let dendritic = self.dendritic(draft, &name, keys);
+                let given = self.given(draft, &name, (keys, &synapse.item), (joins, receptor));
                 draft.demand_of_edges(std::mem::take(&mut self.demands));
-                let (weight, delay, dendritic) = (weight?, delay?, dendritic?);
-                if max_pool > 1 && differs(&delay) {
+                let (weight, delay, dendritic, given) = (weight?, delay?, dendritic?, given?);
+                if max_pool > 1 && delay.differs_among_edges() {
                     self.error(SynapseError::PooledDelays { span: delay.span });
                     return None;
                 }
@@ -206,6 +211,7 @@ impl<'a> Lowerer<'a> {
                     unit,
                     delay,
                     dendritic,
+                    given,
                     rule,
                     max_pool,
                     span,
@@ -231,6 +237,7 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         self.no_dendrite(keys, via, false)?;
+        self.may_differ(keys, via, &synapse.item)?;
         if let (Some(graded), None, Some(key)) =
             (&synapse.item.graded, synapse.item.weight, keys.iter().find(|key| key.name.text == "weight"))
         {
@@ -267,7 +274,7 @@ impl<'a> Lowerer<'a> {
                 let sent = Some(self.sender(draft, (&before, &source), (via, args), synapse)?);
                 let (from, to) = (before.population, behind.population);
                 let name = draft.line_name([from, to], receptor);
-                let joins = Joins { rule, ends: [from, to] };
+                let joins = Joins { rule, ends: [from, to], names: &[] };
                 let weight = self.weight(draft, &name, (synapse.item.weight, via), keys, Some(joins), span);
                 draft.demand_of_edges(std::mem::take(&mut self.demands));
                 let (weight, delay) = (weight?, Expr::number(0.0, Dim::TIME, span));
@@ -283,6 +290,7 @@ impl<'a> Lowerer<'a> {
                     unit,
                     delay,
                     dendritic: None,
+                    given: Vec::new(),
                     rule,
                     max_pool,
                     span,
@@ -320,7 +328,7 @@ impl<'a> Lowerer<'a> {
                 let name = free_name(format!("{}.{}.{own}.modulator", names[0], names[1]), |name| {
                     draft.projections.iter().any(|p| p.name == name)
                 });
-                let joins = Joins { rule, ends: [from, place.population] };
+                let joins = Joins { rule, ends: [from, place.population], names: &[] };
                 let weight = self.weight(draft, &name, (Some(amount), via), keys, Some(joins), span);
                 let delay = self.delay(draft, &name, keys, (joins, Domain::StepAtLeast), span);
                 draft.demand_of_edges(std::mem::take(&mut self.demands));
@@ -338,6 +346,7 @@ impl<'a> Lowerer<'a> {
                     unit,
                     delay,
                     dendritic: None,
+                    given: Vec::new(),
                     rule,
                     max_pool,
                     span,
@@ -915,7 +924,7 @@ impl<'a> Lowerer<'a> {
             return Some(Expr::number(1.0, Dim::ONE, span));
         };
         let Some(key) = key else {
-            if has_strange(keys) {
+            if has_strange(keys, joins.map_or(&[], |joins| joins.names)) {
                 return None;
             }
             let example = format!("weight = 1 {}", super::advice::usual_unit(dim));
@@ -946,7 +955,7 @@ impl<'a> Lowerer<'a> {
         span: Span,
     ) -> Option<Expr> {
         let Some(key) = keys.iter().find(|k| k.name.text == "delay") else {
-            if has_strange(keys) {
+            if has_strange(keys, joins.names) {
                 return None;
             }
             self.error(SynapseError::Lacks { key: "delay", example: "delay = 1 ms".to_string(), span });
@@ -954,7 +963,7 @@ impl<'a> Lowerer<'a> {
         };
         let x = self.of_edge(draft, &format!("{name}.delay"), key, Dim::TIME, ("a delay", Some(joins)))?;
         self.demand(format!("delay` of `{name}"), x.clone(), Domain::Finite, FINITE);
-        if !differs(&x) {
+        if !x.differs_among_edges() {
             self.demand(
                 format!("delay` of `{name}"),
                 x.clone(),
@@ -990,6 +999,64 @@ impl<'a> Lowerer<'a> {
         let (synapse, modulates, span) = (&via.model, via.modulating, key.name.span);
         self.error(SynapseError::NoDendrite { synapse, modulates, span });
         None
+    }
+
+    /// Sees to it that what a line says of its synapses beside weight and delay is something that each of them can have for itself.
+    fn may_differ(&mut self, keys: &'a [ConnectKey], via: &'a Through, synapse: &Synapse) -> Option<()> {
+        let mut fine = true;
+        let of_synapse = |key: &&ConnectKey| !Block::Projection.keys().contains(&key.name.text.as_str());
+        for key in keys.iter().filter(of_synapse) {
+            let name = &key.name;
+            let Some((why, means)) = shared_because(synapse, &name.text) else { continue };
+            self.note(name.span, means);
+            if let Some((argument, _)) = via.args.iter().find(|(argument, _)| argument.text == name.text) {
+                self.duplicate_key(name, argument.span);
+                fine = false;
+            } else if let Some(why) = why {
+                self.error(SynapseError::NotForItself { synapse: &via.model, name, why });
+                fine = false;
+            }
+        }
+        fine.then_some(())
+    }
+
+    /// What the synapses of a line have for themselves that others take from the model.
+    fn given(
+        &mut self,
+        draft: &mut NetworkDraft<'a>,
+        line: &str,
+        (keys, synapse): (&'a [ConnectKey], &Synapse),
+        (joins, receptor): (Joins<'_>, usize),
+    ) -> Option<Vec<Given>> {
+        let Some(plastic) = &synapse.plastic else { return Some(Vec::new()) };
+        let population = &draft.populations[joins.ends[1]];
+        let (cell, path) = (self.lowered_cell(population.cell), population.receptors[receptor].name.clone());
+        let mut all = Some(Vec::new());
+        for key in keys {
+            let name = &key.name.text;
+            let own = plastic.own.iter().position(|s| s.name == *name);
+            let shared = || cell.item.find(&format!("{path}.{name}"));
+            let (of, symbol) = match own {
+                Some(number) => (GivenOf::State(number as u32), &plastic.own[number]),
+                None => match shared() {
+                    Some(id) => (GivenOf::Param(id), cell.item.symbol(id)),
+                    None => continue,
+                },
+            };
+            let (dim, unit) = (symbol.ty.dim(), symbol.display_unit());
+            let what = format!("`{name}`");
+            let Some(value) = self.of_edge(draft, &format!("{line}.{name}"), key, dim, (&what, Some(joins))) else {
+                all = None;
+                continue;
+            };
+            let what = format!("{name}` of `{line}");
+            self.demand(what.clone(), value.clone(), Domain::Finite, FINITE);
+            self.demand_as_declared(what, &value, symbol);
+            if let Some(all) = &mut all {
+                all.push(Given { of, name: name.clone(), value, unit });
+            }
+        }
+        all
     }
 
     /// A value of every edge.
@@ -1083,16 +1150,78 @@ pub(super) fn reads(cell: &Cell, symbol: SymbolId) -> bool {
     found
 }
 
-/// Is one of the keys none that there is, which has been said, and may be what is missing?
-fn has_strange(keys: &[ConnectKey]) -> bool {
-    keys.iter().any(|key| !Block::Projection.keys().contains(&key.name.text.as_str()))
+/// The names of a synapse that may stand beside the keys of a connection: what it can have for itself, and, to be told why not, what it shares.
+fn own_names(synapse: &Synapse) -> Vec<String> {
+    let own = synapse.plastic.iter().flat_map(|plastic| &plastic.own);
+    let all = own.chain(synapse.all_symbols()).filter(|s| match s.kind {
+        SymbolKind::Param(_) | SymbolKind::State { .. } => true,
+        SymbolKind::Let(_) | SymbolKind::Port(_) | SymbolKind::Voltage | SymbolKind::Pool => false,
+    });
+    all.map(|s| s.name.clone()).filter(|name| !Block::Projection.keys().contains(&name.as_str())).collect()
 }
 
-/// Does a value of an edge differ from edge to edge?
-fn differs(x: &Expr) -> bool {
-    let mut differs = false;
-    x.visit(&mut |e| differs |= matches!(e.kind, ExprKind::Draw(..) | ExprKind::File(_) | ExprKind::Distance));
-    differs
+/// Why the synapses on a cell share something.
+#[derive(Clone, Copy)]
+pub(super) enum Shared {
+    /// No synapse has anything for itself.
+    RemembersNothing,
+    /// It is a state to which all of them add.
+    Sum,
+    /// What they share depends on it here.
+    ReadBy(Span),
+}
+
+/// Why a parameter or a state of a synapse is no synapse's own, if it is not, and where it is declared; none if the synapse has none of this name.
+fn shared_because(synapse: &Synapse, name: &str) -> Option<(Option<Shared>, Span)> {
+    let Some(plastic) = &synapse.plastic else {
+        let symbol = synapse.all_symbols().find(|s| s.name == name)?;
+        return Some((Some(Shared::RemembersNothing), symbol.span));
+    };
+    if let Some(own) = plastic.own.iter().find(|s| s.name == name) {
+        return Some((None, own.span));
+    }
+    let number = synapse.symbols.iter().position(|s| s.name == name)?;
+    let (id, span) = (SymbolId(number as u32), synapse.symbols[number].span);
+    if matches!(synapse.symbols[number].kind, SymbolKind::State { .. }) {
+        return Some((Some(Shared::Sum), span));
+    }
+    // What is read through names counts where these are.
+    let current = synapse.current.map(|i| i.0 as usize);
+    let shared = synapse.symbols.iter().enumerate().find_map(|(at, s)| match &s.kind {
+        SymbolKind::State { init, rate, .. } => [init, rate].into_iter().find_map(|x| read_in(&synapse.symbols, x, id)),
+        SymbolKind::Let(x) if Some(at) == current => read_in(&synapse.symbols, x, id),
+        SymbolKind::Param(x) => read_in(&synapse.symbols, x, id),
+        SymbolKind::Let(_) | SymbolKind::Port(_) | SymbolKind::Voltage | SymbolKind::Pool => None,
+    });
+    Some((shared.map(Shared::ReadBy), span))
+}
+
+/// Where an expression reads a symbol, itself or through names.
+fn read_in(symbols: &[Symbol], x: &Expr, id: SymbolId) -> Option<Span> {
+    let mut found = None;
+    let mut looked = vec![false; symbols.len()];
+    let mut waiting: Vec<(&Expr, Option<Span>)> = vec![(x, None)];
+    while let Some((x, begin)) = waiting.pop() {
+        x.visit(&mut |e| {
+            let ExprKind::Symbol(read) = e.kind else { return };
+            let (at, place) = (read.0 as usize, begin.unwrap_or(e.span));
+            if read == id {
+                found.get_or_insert(place);
+            } else if let SymbolKind::Let(inner) | SymbolKind::Param(inner) = &symbols[at].kind
+                && !std::mem::replace(&mut looked[at], true)
+            {
+                waiting.push((inner, Some(place)));
+            }
+        });
+    }
+    found
+}
+
+/// Is one of the keys none that there is, which has been said, and may be what is missing?
+fn has_strange(keys: &[ConnectKey], names: &[String]) -> bool {
+    let is_known =
+        |key: &ConnectKey| Block::Projection.keys().contains(&key.name.text.as_str()) || names.contains(&key.name.text);
+    !keys.iter().all(is_known)
 }
 
 /// Where a value of an edge depends on how far its cells are from each other, if it does.

@@ -300,7 +300,7 @@ impl<'a> Lowerer<'a> {
     fn left_out(&mut self, recorder: &Recorder<'a, '_>) {
         let all = recorder.projections;
         let of_line = |quantity: Quantity| match quantity {
-            Quantity::Weight(line) | Quantity::Own(line, _) => Some(line),
+            Quantity::Weight(line) | Quantity::Own(line, _) | Quantity::Given(line, _) => Some(line),
             _ => None,
         };
         for record in &recorder.records {
@@ -524,8 +524,9 @@ impl<'a> Lowerer<'a> {
         let has = |p: &&Projection| {
             let plastic = recorder.populations[p.to].receptors[p.receptor].plastic.as_ref();
             let is_own = |s: &Symbol| s.name == last.text && matches!(s.kind, SymbolKind::State { .. });
+            let is_given = p.given.iter().any(|given| given.name == last.text && given.differs());
             plastic.is_some_and(|plastic| {
-                plastic.own.iter().any(is_own) || last.text == "weight" && plastic.changes_weight()
+                is_given || plastic.own.iter().any(is_own) || last.text == "weight" && plastic.changes_weight()
             })
         };
         let between_them = recorder.projections.iter().filter(|p| (p.from, p.to) == (from, to) && !p.modulates);
@@ -577,10 +578,16 @@ impl<'a> Lowerer<'a> {
                 Quantity::Own(projection, number as u32)
             }
             None if name == "weight" && plastic.is_some_and(Plastic::changes_weight) => Quantity::Weight(projection),
+            None if p.given.iter().any(|given| given.name == name && given.differs()) => {
+                let number = p.given.iter().take_while(|given| given.name != name).count();
+                Quantity::Given(projection, number as u32)
+            }
             None => {
                 let weight = plastic.filter(|plastic| plastic.changes_weight()).map(|_| "weight");
-                let known: Vec<&str> =
-                    own.iter().filter(|s| is_state(s)).map(|s| s.name.as_str()).chain(weight).collect();
+                let states = own.iter().filter(|s| is_state(s)).map(|s| s.name.as_str());
+                let given = p.given.iter().filter(|given| given.differs()).map(|given| given.name.as_str());
+                let given = given.filter(|name| own.iter().all(|s| s.name != *name));
+                let known: Vec<&str> = states.chain(given).chain(weight).collect();
                 self.error(RunError::NotOfEdges { edges: &p.name, name: &name, known: &known, span });
                 return;
             }

@@ -15,17 +15,27 @@ impl<'a> Lowerer<'a> {
         let condition = self.spike_condition(scope, s);
         let mut resets = Vec::new();
         let mut refractory = None;
+        let mut holds = Vec::new();
         let mut held = false;
         let mut fine = true;
         for action in &s.actions {
             match action {
-                SpikeAction::Refractory(e) => {
+                SpikeAction::Refractory { time, holds: names } => {
                     if held {
-                        self.error(SpikeError::RefractoryTwice { span: e.span });
+                        self.error(SpikeError::RefractoryTwice { span: time.span });
                     }
                     held = true;
-                    refractory = self.expr_of(scope, "", e, Dim::TIME, "`refractory`");
+                    refractory = self.expr_of(scope, "", time, Dim::TIME, "`refractory`");
                     fine &= refractory.is_some();
+                    for (at, name) in names.iter().enumerate() {
+                        match self.state_of_spike(scope, name, "hold") {
+                            Some(_) if names[..at].iter().any(|first| first.text == name.text) => {
+                                self.error(SpikeError::HeldTwice { name });
+                            }
+                            Some(id) => holds.push(id),
+                            None => fine = false,
+                        }
+                    }
                 }
                 SpikeAction::Assign(ast::Assign { name, op, value }) => {
                     fine &= self.reset(scope, &mut resets, name, *op, value).is_some();
@@ -37,7 +47,18 @@ impl<'a> Lowerer<'a> {
             self.error(SpikeError::NothingResets { span: s.span, cell: scope });
             return None;
         }
-        fine.then_some(Spike { condition, at: None, resets, refractory, span: s.span })
+        fine.then_some(Spike { condition, at: None, resets, refractory, holds, span: s.span })
+    }
+
+    /// The state that a spike rule names.
+    fn state_of_spike(&mut self, scope: &Scope<'a>, name: &'a ast::Name, does: &'static str) -> Option<SymbolId> {
+        let id = scope.get(&name.text).filter(|id| matches!(scope.entry(*id).role, Role::State { .. }));
+        match id {
+            Some(id) => self.note_state(name, scope.entry(id).span),
+            None if scope.is_poisoned("", &name.text) => {}
+            None => self.error(SpikeError::NotAState { name, does, cell: scope }),
+        }
+        id
     }
 
     /// `v = c`, `u += d`, `u -= d`.
@@ -49,14 +70,7 @@ impl<'a> Lowerer<'a> {
         op: AssignOp,
         value: &'a ast::Expr,
     ) -> Option<()> {
-        let id = scope.get(&name.text).filter(|id| matches!(scope.entry(*id).role, Role::State { .. }));
-        let Some(id) = id else {
-            if !scope.is_poisoned("", &name.text) {
-                self.error(SpikeError::NotAState { name, cell: scope });
-            }
-            return None;
-        };
-        self.note_state(name, scope.entry(id).span);
+        let id = self.state_of_spike(scope, name, "set")?;
         let ty = self.resolve(scope, id, None)?;
         let again = resets.iter().any(|r| r.0 == id);
         if again {

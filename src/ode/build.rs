@@ -491,15 +491,13 @@ impl<'m> Builder<'m> {
             hir::SpikeCondition::Crosses(a, b) => Condition::Crosses(self.expr(at, a), self.expr(at, b)),
             hir::SpikeCondition::When(e) => Condition::When(self.expr(at, e)),
         };
-        let held = self
-            .graph
-            .reachable(condition.reads())
-            .into_iter()
-            .filter_map(|n| match self.graph.node(n) {
-                Node::State(s) => Some(s),
-                _ => None,
-            })
-            .collect();
+        let named: Vec<NodeId> = s.holds.iter().map(|id| self.symbol(population, *id)).collect();
+        let read = if named.is_empty() { self.graph.reachable(condition.reads()) } else { named };
+        let state = |n: NodeId| match self.graph.node(n) {
+            Node::State(s) => Some(s),
+            _ => None,
+        };
+        let held = read.into_iter().filter_map(state).collect();
         let resets = s
             .resets
             .iter()
@@ -702,6 +700,10 @@ impl<'m> Builder<'m> {
             Quantity::OfCells(symbol) | Quantity::Junctions(symbol) => symbol,
             Quantity::Potential(probe) => return self.record_potential(r, probe),
             Quantity::Weight(p) => return self.record_edges(projections, r, p, "weight"),
+            Quantity::Given(p, number) => {
+                let given = &self.network.projections[p].given[number as usize].name;
+                return self.record_edges(projections, r, p, given);
+            }
             Quantity::Own(p, number) => {
                 let projection = &self.network.projections[p];
                 let receptor = &self.network.populations[projection.to].receptors[projection.receptor];

@@ -10,7 +10,7 @@ use crate::hir::Method;
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
 use crate::units::Dim;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The derivative of a state, or what else is a sum over states or other leaves: of `coefficients[s] * s` and `constant`.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,13 +40,15 @@ pub const LONGEST: usize = 3;
 /// A row for each state of a population, in the order of the model.
 pub fn rows(model: &mut Model, population: usize) -> Result<BTreeMap<StateId, Row>, NotLinear> {
     let states: Vec<StateId> = model.states_of(population).collect();
-    rows_of(model, &states)
+    rows_of(model, &states, &|_| true)
 }
 
 /// A row for each state of the edges of a projection. Between events nothing moves them but themselves.
 pub fn rows_of_edges(model: &mut Model, projection: usize) -> Result<BTreeMap<StateId, Row>, NotLinear> {
     let states = model.projections[projection].plasticity.as_ref().map_or(Vec::new(), |p| p.states.clone());
-    let mut rows = rows_of(model, &states)?;
+    let stay: BTreeSet<StateId> =
+        states.iter().copied().filter(|&s| model.graph.constant(model.state(s).rate) == Some(0.0)).collect();
+    let mut rows = rows_of(model, &states, &|state| !stay.contains(&state))?;
     for row in rows.values_mut() {
         row.constant = row.constant.filter(|&constant| model.graph.constant(constant) != Some(0.0));
     }
@@ -60,8 +62,9 @@ pub fn rows_of_edges(model: &mut Model, projection: usize) -> Result<BTreeMap<St
             | Node::Unary(..)
             | Node::Binary(..)
             | Node::Select(..) => true,
-            Node::State(_)
-            | Node::Next(_)
+            // What a synapse has for itself may stand in its equations if only events change it.
+            Node::State(state) => stay.contains(&state),
+            Node::Next(_)
             | Node::Slope(..)
             | Node::Point(..)
             | Node::Refractory(_)
@@ -93,11 +96,16 @@ pub fn rows_of_edges(model: &mut Model, projection: usize) -> Result<BTreeMap<St
     Ok(rows)
 }
 
-fn rows_of(model: &mut Model, states: &[StateId]) -> Result<BTreeMap<StateId, Row>, NotLinear> {
+/// The same of some states, with those as leaves that `moves` says; others are part of the coefficients.
+fn rows_of(
+    model: &mut Model,
+    states: &[StateId],
+    moves: &dyn Fn(StateId) -> bool,
+) -> Result<BTreeMap<StateId, Row>, NotLinear> {
     let mut rows = BTreeMap::new();
     for &state in states {
         let rate = model.state(state).rate;
-        let row = row(&mut model.graph, rate, &|_| true).map_err(|read| NotLinear::Bends(state, read))?;
+        let row = row(&mut model.graph, rate, moves).map_err(|read| NotLinear::Bends(state, read))?;
         rows.insert(state, row);
     }
     for &state in rows.keys() {

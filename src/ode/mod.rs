@@ -339,7 +339,7 @@ pub struct Spike {
     pub resets: Vec<(StateId, NodeId)>,
     /// For how long (ms) the held states do not change.
     pub refractory: Option<NodeId>,
-    /// The states that the condition reads.
+    /// The states that do not: those that the rule names, or those that the condition reads.
     pub held: Vec<StateId>,
     /// Where it stands.
     pub span: Span,

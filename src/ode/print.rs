@@ -114,7 +114,8 @@ pub fn print(model: &Model) -> String {
                 let _ = writeln!(out, "    {} = {}", model.state(state).name, printer.show(value));
             }
             if let Some(refractory) = spike.refractory {
-                let _ = writeln!(out, "    refractory {} ms", printer.show(refractory));
+                let held: Vec<&str> = spike.held.iter().map(|state| model.state(*state).name.as_str()).collect();
+                let _ = writeln!(out, "    refractory {} ms holds {}", printer.show(refractory), held.join(", "));
             }
         }
     }

@@ -472,8 +472,13 @@ pub enum SpikeCondition {
 pub enum SpikeAction {
     /// `v = c`, `u += d`, `u -= d`.
     Assign(Assign),
-    /// `refractory 5 ms`.
-    Refractory(Expr),
+    /// `refractory 5 ms`, `refractory 5 ms holds v`.
+    Refractory {
+        /// How long.
+        time: Expr,
+        /// The states that are held meanwhile; those that the condition reads if there are none.
+        holds: Vec<Name>,
+    },
 }
 
 /// How a spike changes a state.

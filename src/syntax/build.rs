@@ -548,7 +548,10 @@ impl Builder<'_> {
         let pair = inner(pair);
         let rule = pair.as_rule();
         if rule == Rule::refractory {
-            return SpikeAction::Refractory(self.expr(Parts::of(pair).part()));
+            let mut parts = Parts::of(pair);
+            let time = self.expr(parts.part());
+            let holds = parts.next().map_or(Vec::new(), |held| Parts::of(held).map(|name| self.name(name)).collect());
+            return SpikeAction::Refractory { time, holds };
         }
         SpikeAction::Assign(self.assign(pair))
     }

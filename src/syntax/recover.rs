@@ -75,7 +75,7 @@ impl Block {
     pub fn is_inner(word: &str) -> bool {
         is_operator_word(word)
             || matches!(word, "true" | "false" | "instantaneous" | "spikes" | "event" | "pre" | "post" | "modulator")
-            || matches!(word, "in" | "steps" | "log" | "random" | "samples" | "within")
+            || matches!(word, "in" | "steps" | "log" | "random" | "samples" | "within" | "holds")
     }
 
     /// The block that a member of this block opens, if its first word is `word`.

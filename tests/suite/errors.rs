@@ -15,6 +15,9 @@ const CORPUS: &str = "tests/errors";
 /// Cases with more than one mistake, each independent of the others.
 const SEVERAL: &[(&str, usize)] = &[
     ("fit", 15),
+    ("refractory_holds", 2),
+    ("connection_gives_what_is_shared", 5),
+    ("connection_parameters", 6),
     ("words_of_other_simulators", 5),
     ("cable_synapse_moves_voltage", 2),
     ("cable_reads_another_region", 6),

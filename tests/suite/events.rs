@@ -953,3 +953,63 @@ run {{ duration = 6 ms; dt = 0.1 ms; method = exp_euler; seed = 3; record b.{{v,
     assert_ne!(written, text);
     assert_eq!(native_run(&checked(&written), Precision::F64, 1).series, drawn.series);
 }
+
+/// A threshold that adapts goes on while the voltage is held, if the rule says what is held; on every engine and by every method.
+#[test]
+fn a_rule_says_what_is_held() {
+    let text = |holds: &str, method: &str| {
+        format!(
+            "cell Adapting {{
+                state v: mV = 0 mV
+                v' = (30 mV - v) / 10 ms
+                state theta: mV = 10 mV
+                theta' = (10 mV - theta) / 20 ms
+                spike when v > theta {{ v = 1 mV; theta += 8 mV; refractory 2.5 ms{holds} }}
+            }}
+            network main {{ population cells: Adapting[3]; init cells.v = 1 mV * index }}
+            run {{ duration = 60 ms; dt = 0.1 ms; method = {method}; record cells.{{v, theta}}; record spikes of cells }}"
+        )
+    };
+    // What the rule says, step by step, with both equations solved exactly.
+    let solved = |cell: usize, both: bool| {
+        let (mut v, mut theta, mut left, mut spikes) = (cell as f64, 10.0, 0, Vec::new());
+        let mut all = vec![(v, theta)];
+        for step in 1..=600 {
+            if left == 0 {
+                v = 30.0 + (v - 30.0) * (-0.01f64).exp();
+            }
+            if left == 0 || !both {
+                theta = 10.0 + (theta - 10.0) * (-0.005f64).exp();
+            }
+            if left > 0 {
+                left -= 1;
+            } else if v > theta {
+                (v, theta, left) = (1.0, theta + 8.0, 25);
+                spikes.push(step as f64 * 0.1);
+            }
+            all.push((v, theta));
+        }
+        (all, spikes)
+    };
+    let ways = vec![Way::Plain, Way::Native];
+    #[cfg(feature = "xla")]
+    let ways: Vec<Way> = ways.into_iter().chain(crate::pjrt::cpu().map(|_| Way::Xla)).collect();
+    for (holds, both) in [("", true), (" holds v, theta", true), (" holds v", false)] {
+        for (way, method) in ways.iter().flat_map(|way| ["exp_euler", "exact"].map(|method| (*way, method))) {
+            let result = run(&checked(&text(holds, method)), &plain(), way);
+            for cell in 0..3 {
+                let (all, expected) = solved(cell, both);
+                let spikes = &result.spikes[0];
+                let found: Vec<f64> =
+                    spikes.t.iter().zip(&spikes.i).filter(|(_, i)| **i as usize == cell).map(|s| *s.0).collect();
+                assert!(expected.len() > 3 && found.len() == expected.len(), "{way:?} {method}{holds}: {found:?}");
+                assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-9), "{way:?} {method}{holds}");
+                let [v, theta] = ["cells.v", "cells.theta"].map(|name| column(&result, name, cell));
+                for (step, (expected_v, expected_theta)) in all.iter().enumerate() {
+                    let off = (v[step] - expected_v).abs().max((theta[step] - expected_theta).abs());
+                    assert!(off < 1e-10, "{way:?} {method}{holds}: step {step}: {off}");
+                }
+            }
+        }
+    }
+}

@@ -1116,3 +1116,30 @@ fn a_missing_use_parts_nothing() {
     editor.open(uri.clone(), 2, there);
     assert_eq!(told(&mut editor, &uri), []);
 }
+
+/// What a connection can say of each of its synapses is proposed beside weight and delay, and leads to where the synapse declares it.
+#[test]
+fn connections_have_the_names_of_their_synapse() {
+    let text = "use std.plasticity.{TsodyksMarkram}
+use std.cells.lif.{LifCond}
+
+network main {
+    population e: LifCond[4]
+    connect e -> e via TsodyksMarkram as tired(tau = 3 ms) {
+        rule = all_to_all; weight = 1 nS; delay = 1 ms
+        U ~ uniform(0.1, 0.9)
+    }
+}
+
+run { duration = 10 ms; dt = 0.1 ms; record spikes of e }
+";
+    let (mut editor, uri) = temporary(text);
+    assert_eq!(told(&mut editor, &uri), []);
+    let (file, _) = defined(&mut editor, &uri, text, "U ~", 0);
+    assert!(file.contains("plasticity"), "{file}");
+    let labels: Vec<String> =
+        proposed(&text.replacen("U ~ uniform(0.1, 0.9)", "|", 1)).into_iter().map(|item| item.label).collect();
+    for name in ["U", "tau_rec", "x", "weight", "dendritic_fraction"] {
+        assert!(labels.iter().any(|label| label == name), "{name}: {labels:?}");
+    }
+}

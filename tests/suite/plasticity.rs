@@ -688,3 +688,118 @@ fn has_the_same_bits(text: &str) {
         crate::events::close(&optimized, &run(&checked, &plain(), Way::Xla), 1e-9, "XLA");
     }
 }
+
+/// What a sender opens on receivers through synapses whose parameters stand in the list of edges, are the same in other lines, or differ by the distance:
+/// each as if its parameters were those of a receptor of its own.
+#[test]
+fn connections_have_parameters_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let edges = "src,tgt,u,rec,left\n0,0,0.5,800,1\n0,1,0.1,130,0.5\n0,2,0.9,20,0\n0,2,0.3,50,0.25\n";
+    std::fs::write(folder.path().join("edges.csv"), edges).unwrap();
+    let times = (0..25).map(|k| format!("{} ms", 10 + 7 * k + k * k % 5)).collect::<Vec<_>>().join(", ");
+    let text = |connections: &str, count: usize| {
+        format!(
+            "use std.plasticity.TsodyksMarkram
+            {CELLS}
+            cell Listener {{ state v: mV = 0 mV; v' = -(v + 0 Mohm * i_syn) / 1 ms }}
+            network main {{
+                population a: Relay
+                population b: Listener[{count}]
+                drive a via Kick from times({times}) {{ weight = 20 mV }}
+                {connections}
+            }}
+            run {{ duration = 250 ms; dt = 0.1 ms; record b.v; record b.TsodyksMarkram.g }}"
+        )
+    };
+    let of_edges = text(
+        r#"connect a -> b via TsodyksMarkram {
+                rule = edges("edges.csv"); weight = 2 nS; delay = 1 ms; tau_facil = 300 ms
+                U = file("edges.csv", column = "u"); tau_rec = file("edges.csv", column = "rec") * 1 ms
+                x = file("edges.csv", column = "left")
+            }
+            connect a -> b via TsodyksMarkram { rule = all_to_all; weight = 1 nS; delay = 2 ms }"#,
+        3,
+    );
+    // One receiver for each connection, behind a synapse of the same equations that begins elsewhere.
+    let library = include_str!("../../stdlib/plasticity.neuro");
+    let model = &library[library.find("synapse TsodyksMarkram").unwrap()..];
+    let model = &model[..model.find("\n}\n").unwrap() + 3];
+    let begins = |number: usize, left: &str| {
+        model.replace("TsodyksMarkram", &format!("From{number}")).replace("state x = 1", &format!("state x = {left}"))
+    };
+    let all = [("0.5", "800", "1"), ("0.1", "130", "0.5"), ("0.9", "20", "0"), ("0.3", "50", "0.25")];
+    let mut apart = String::new();
+    for (number, (u, rec, _)) in all.iter().enumerate() {
+        apart += &format!(
+            "population c{number}: Listener
+            connect a -> c{number} via From{number}(U = {u}, tau_rec = {rec} ms, tau_facil = 300 ms) {{ rule = one_to_one; weight = 2 nS; delay = 1 ms }}\n"
+        );
+    }
+    apart += "connect a -> b via TsodyksMarkram { rule = all_to_all; weight = 1 nS; delay = 2 ms }";
+    let models: String = all.iter().enumerate().map(|(number, (.., left))| begins(number, left)).collect();
+    let apart = text(&apart, 1).replace("network main", &format!("{models}\nnetwork main")).replace(
+        "record b.TsodyksMarkram.g",
+        "record b.TsodyksMarkram.g; record c0.From0.g; record c1.From1.g; record c2.From2.g; record c3.From3.g",
+    );
+    let expected = run(&checked(&apart), &plain(), Way::Native);
+    let of = |name: &str| column(&expected, name, 0);
+    let [rest, a, b, c, d] = ["b.TsodyksMarkram.g", "c0.From0.g", "c1.From1.g", "c2.From2.g", "c3.From3.g"].map(of);
+    let sums: Vec<Vec<f64>> = [vec![a], vec![b], vec![c, d]]
+        .iter()
+        .map(|some| (0..rest.len()).map(|t| rest[t] + some.iter().map(|g| g[t]).sum::<f64>()).collect())
+        .collect();
+    for way in and_xla(&[Way::Plain, Way::Native]) {
+        let result = run(&checked_in(folder.path(), &of_edges), &plain(), way);
+        for (cell, sum) in sums.iter().enumerate() {
+            let g = column(&result, "b.TsodyksMarkram.g", cell);
+            let most = g.iter().zip(sum).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(most < 1e-12 && sum.iter().any(|g| *g > 0.5), "{way:?}: cell {cell}: {most}");
+        }
+    }
+}
+
+/// Parameters that are drawn are there before the first event, differ, stay, and are the same on every engine and with every number of threads; by the
+/// distance they are what it says.
+#[test]
+fn parameters_of_connections_are_drawn() {
+    let old = "rule = fixed_in_degree(n = 7); weight = 3 nS; delay ~ uniform(0.1 ms, 0.4 ms)";
+    let new = format!("{old}; U ~ uniform(0.1, 0.9); tau_rec ~ uniform(10 ms, 300 ms); x ~ uniform(0, 1)");
+    let stdp = "weight ~ uniform(0.2 nS, 0.9 nS); delay";
+    let text = mixed(&[
+        (old, &new),
+        (
+            stdp,
+            &stdp.replace("delay", "tau_pre ~ uniform(5 ms, 40 ms); a_plus ~ uniform(0.1, 0.2); w_max = 2 nS; delay"),
+        ),
+        (
+            "record i.e.TsodyksMarkram.x every 1 ms",
+            "record i.e.TsodyksMarkram.{x, U} every 1 ms; record e.i.Stdp.tau_pre every 8 ms",
+        ),
+    ]);
+    has_the_same_bits(&text);
+    let result = native_run(&checked(&text), Precision::F64, 2);
+    let drawn = series(&result, "i.e.TsodyksMarkram.U");
+    let of_edge = |edge| (0..80).map(|t| drawn.values.get(t, edge)).collect::<Vec<f64>>();
+    let all: Vec<f64> = (0..490).map(|edge| drawn.values.get(0, edge)).collect();
+    assert!(all.iter().all(|u| (0.1..0.9).contains(u)), "{all:?}");
+    let mean = all.iter().sum::<f64>() / 490.0;
+    assert!((mean - 0.5).abs() < 4.0 * 0.8 / (12.0f64 * 490.0).sqrt(), "{mean}");
+    assert!((0..490).all(|edge| of_edge(edge).iter().all(|u| *u == all[edge])));
+    let text = format!(
+        "use std.plasticity.Stdp
+        {CELLS}
+        cell Listener {{ state v: mV = 0 mV; v' = -(v + 0 Mohm * i_syn) / 1 ms; spike when v crosses 1 mV }}
+        network main {{
+            population a: Listener[8] {{ spacing = 50 um }}
+            connect a -> a via Stdp {{
+                rule = all_to_all; weight = 0.5 nS; delay = 1 ms; tau_pre = 10 ms + distance / (10 um/ms)
+            }}
+        }}
+        run {{ duration = 1 ms; dt = 0.1 ms; record a.a.Stdp.tau_pre every 1 ms }}"
+    );
+    let result = run(&checked(&text), &plain(), Way::Native);
+    let tau = series(&result, "a.a.Stdp.tau_pre");
+    // From the others to the first one, the shorter way round.
+    let expected = [5.0, 10.0, 15.0, 20.0, 15.0, 10.0, 5.0].map(|ms| 10.0 + ms);
+    (0..7).for_each(|edge| close(tau.values.get(0, edge), expected[edge]));
+}

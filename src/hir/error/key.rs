@@ -7,8 +7,8 @@ use crate::syntax::ast::Name;
 
 /// What is wrong with a key.
 pub(in crate::hir) enum KeyError<'e> {
-    /// The block has no such key.
-    Unknown { block: Block, key: &'e Name },
+    /// The block has no such key, nor does it stand for one of the names that are written like keys.
+    Unknown { block: Block, key: &'e Name, names: &'e [String] },
     /// The block has it already.
     Repeated { key: &'e str, again: Span, first: Span },
 }
@@ -17,7 +17,7 @@ impl From<KeyError<'_>> for Diagnostic {
     fn from(error: KeyError<'_>) -> Diagnostic {
         use KeyError as E;
         match error {
-            E::Unknown { block, key } => unknown(block, key),
+            E::Unknown { block, key, names } => unknown(block, key, names),
             E::Repeated { key, again, first } => {
                 Diagnostic::new(Code::DuplicateKey, again, format!("`{key}` is given twice"), "given again")
                     .see(first, "first given here")
@@ -26,7 +26,7 @@ impl From<KeyError<'_>> for Diagnostic {
     }
 }
 
-fn unknown(block: Block, key: &Name) -> Diagnostic {
+fn unknown(block: Block, key: &Name, names: &[String]) -> Diagnostic {
     let written = |form: &str| format!("it is written `{form}`");
     if let Some(form) = block.form(&key.text) {
         let message = format!("`{}` has no `=` in {}", key.text, block.describe());
@@ -34,7 +34,8 @@ fn unknown(block: Block, key: &Name) -> Diagnostic {
     }
     let message = format!("{} has no `{}`", block.describe(), key.text);
     let d = Diagnostic::new(Code::UnknownKey, key.span, message, "no such key");
-    match elsewhere(block, &key.text).or_else(|| nearest(&key.text, block.keys().iter().copied())) {
+    let known = || block.keys().iter().copied().chain(names.iter().map(String::as_str));
+    match elsewhere(block, &key.text).or_else(|| nearest(&key.text, known())) {
         Some(near) => match block.form(near) {
             Some(form) => d.help(written(form)),
             None => d.did_you_mean(&key.text, near),
@@ -62,7 +63,7 @@ fn unknown(block: Block, key: &Name) -> Diagnostic {
                 let help = format!("a parameter of its cells has a line of its own in the network: `param cells.{name} = ...`");
                 d.note(format!("it can have {}", block.keys().join(", "))).help(help)
             }
-            _ => d.note(format!("it can have {}", block.keys().join(", "))),
+            _ => d.note(format!("it can have {}", known().collect::<Vec<_>>().join(", "))),
         },
     }
 }

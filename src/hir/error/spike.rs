@@ -15,8 +15,10 @@ pub(in crate::hir) enum SpikeError<'e> {
     TwoRules { second: Span, first: Span },
     /// It says twice how long states are held.
     RefractoryTwice { span: Span },
-    /// It sets something of the cell that is no state.
-    NotAState { name: &'e Name, cell: &'e Scope<'e> },
+    /// It sets or holds something of the cell that is no state.
+    NotAState { name: &'e Name, does: &'static str, cell: &'e Scope<'e> },
+    /// It holds a state twice.
+    HeldTwice { name: &'e Name },
     /// It sets a state twice.
     SetTwice { name: &'e Name },
     /// It would spike in every step.
@@ -39,7 +41,10 @@ impl From<SpikeError<'_>> for Diagnostic {
             E::RefractoryTwice { span } => {
                 Diagnostic::new(Code::DuplicateKey, span, "`refractory` is given twice", "given again")
             }
-            E::NotAState { name, cell } => not_a_state(name, cell),
+            E::NotAState { name, does, cell } => not_a_state(name, does, cell),
+            E::HeldTwice { name } => {
+                Diagnostic::new(Code::DuplicateKey, name.span, format!("`{}` is held twice", name.text), "named again")
+            }
             E::SetTwice { name } => {
                 Diagnostic::new(Code::DuplicateKey, name.span, format!("`{}` is set twice", name.text), "set again")
             }
@@ -82,8 +87,8 @@ fn a_state<'s>(cell: &'s Scope<'_>) -> (&'s str, String) {
     }
 }
 
-fn not_a_state(name: &Name, cell: &Scope<'_>) -> Diagnostic {
-    let message = format!("a spike cannot set `{}`: it is not a state", name.text);
+fn not_a_state(name: &Name, does: &str, cell: &Scope<'_>) -> Diagnostic {
+    let message = format!("a spike cannot {does} `{}`: it is not a state", name.text);
     let d = Diagnostic::new(Code::BadSpike, name.span, message, "not a state of this cell");
     let found = cell.get(&name.text).map(|id| cell.entry(id));
     if let Some(param) = found.filter(|e| e.role == Role::Param) {

@@ -5,6 +5,7 @@ use super::run::spike_rule;
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::hir::Cell;
 use crate::hir::names::means_weight;
+use crate::hir::projection::Shared;
 use crate::hir::scope::{Role, Scope};
 use crate::source::Span;
 use crate::syntax::ast::Name;
@@ -127,6 +128,8 @@ pub(in crate::hir) enum SynapseError<'e> {
     GradedDelay { span: Span },
     /// A connection tells of its dendrite where no spike of the target comes to the synapse.
     NoDendrite { synapse: &'e Name, modulates: bool, span: Span },
+    /// A line gives its synapses a value of what all on a cell share.
+    NotForItself { synapse: &'e Name, name: &'e Name, why: Shared },
     /// Events from outside come to a graded synapse.
     GradedDrive { synapse: &'e Name, span: Span },
     /// A graded synapse joins cells with sections.
@@ -499,6 +502,25 @@ impl From<SynapseError<'_>> for Diagnostic {
                 Diagnostic::new(Code::UnknownKey, span, message, label).help(match modulates {
                     true => "write it where the synapses are connected",
                     false => "leave it out: only the whole delay matters here",
+                })
+            }
+            E::NotForItself { synapse, name, why } => {
+                let message = format!("the synapses on a cell share `{}`", name.text);
+                let d = Diagnostic::new(Code::BadTarget, name.span, message, "a line cannot have its own");
+                match why {
+                    Shared::RemembersNothing => d.note(format!(
+                        "`{}` remembers nothing of a single synapse: all of them on a cell act on one sum",
+                        synapse.text
+                    )),
+                    Shared::Sum => d.note("it is a sum: every event adds to it, and none reads it"),
+                    Shared::ReadBy(span) => d.see(span, "what they share depends on it"),
+                }
+                .help(match why {
+                    Shared::Sum => "leave it out".to_string(),
+                    Shared::RemembersNothing | Shared::ReadBy(_) => format!(
+                        "say it behind the synapse, `via {}({} = ...)`: what differs has a sum of its own",
+                        synapse.text, name.text
+                    ),
                 })
             }
             E::GradedDrive { synapse, span } => {

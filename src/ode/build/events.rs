@@ -25,6 +25,7 @@ impl<'m> Builder<'m> {
                 weight = self.drawn_for_the_kernel(weight, p);
             }
             let delay = self.expr(None, &p.delay);
+            let given = p.given.iter().map(|given| self.expr(None, &given.value)).collect();
             self.distance = None;
             let graded = p.sent.as_ref().map(|sent| self.sent_for_one(p.from, sent));
             Projection {
@@ -39,7 +40,7 @@ impl<'m> Builder<'m> {
                 arrives: self.arrives(at),
                 delay,
                 spacing: self.distances.get(&at).map(|known| known.1),
-                plasticity: self.plasticity(at, p, weight),
+                plasticity: self.plasticity(at, p, weight, given),
                 graded,
                 rule: self.rule(&p.rule),
                 place: (p.max_pool > 1).then_some(Pooled { first: at, number: 0 }),
@@ -108,7 +109,7 @@ impl<'m> Builder<'m> {
     /// Makes known how far the cells of the edges of a projection are from each other, if something of them depends on it.
     fn distance_of(&mut self, at: usize, p: &'m hir::Projection) {
         let mut read = None;
-        for value in [&p.weight, &p.delay] {
+        for value in [&p.weight, &p.delay].into_iter().chain(p.given.iter().map(|given| &given.value)) {
             value.visit(&mut |e| {
                 if e.kind == ExprKind::Distance {
                     read = Some((e.ty.dim(), e.span));

@@ -6,7 +6,7 @@
 
 use super::Builder;
 use crate::diag::{Code, Diagnostic};
-use crate::hir::{self, Action, ActionOn, Coincident, ExprKind, StateKind, Symbol, SymbolKind};
+use crate::hir::{self, Action, ActionOn, Coincident, ExprKind, GivenOf, StateKind, Symbol, SymbolId, SymbolKind};
 use crate::ode::{Node, NodeId, Plasticity, Projection, Record, State, StateId};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
@@ -46,8 +46,14 @@ impl<'m> Builder<'m> {
         value
     }
 
-    /// What the synapses of a projection remember.
-    pub(super) fn plasticity(&mut self, at: usize, p: &hir::Projection, weight: NodeId) -> Option<Plasticity> {
+    /// What the synapses of a projection remember, with the values that its line has given them.
+    pub(super) fn plasticity(
+        &mut self,
+        at: usize,
+        p: &'m hir::Projection,
+        weight: NodeId,
+        given: Vec<NodeId>,
+    ) -> Option<Plasticity> {
         let network = self.network;
         self.sent.push(Vec::new());
         if p.modulates {
@@ -69,21 +75,25 @@ impl<'m> Builder<'m> {
         let start = values.clone();
         let unit = p.unit.clone();
         let of_weight = keeps_weight.then(|| declare("weight", p.weight.ty.dim(), unit, p.weight.span));
+        let shared = self.give(at, p, &given);
         self.own = Some(Own { symbols: &plastic.own, values });
         self.weight = Some(of_weight.map_or(weight, |(_, node)| node));
-        for (symbol, node) in plastic.own.iter().zip(&start) {
+        for (number, (symbol, node)) in plastic.own.iter().zip(&start).enumerate() {
             let (SymbolKind::State { init, rate, .. }, Some(Node::State(state))) =
                 (&symbol.kind, node.map(|n| self.graph.node(n)))
             else {
                 continue;
             };
-            if init.kind == ExprKind::SteadyState {
+            let begins = |given: &hir::Given| given.of == GivenOf::State(number as u32);
+            let own_init = p.given.iter().position(begins).map(|at| given[at]);
+            if init.kind == ExprKind::SteadyState && own_init.is_none() {
                 let message = format!("the steady state of `{}` is not known before the run", symbol.name);
                 let d = Diagnostic::new(Code::BadValue, init.span, message, "every synapse has its own");
                 self.diagnostics.push(d.help("give it a number"));
                 self.failed = true;
             }
-            let (init, rate) = (self.expr(population, init), self.expr(population, rate));
+            let init = own_init.unwrap_or_else(|| self.expr(population, init));
+            let rate = self.expr(population, rate);
             let state = &mut self.states[state.0 as usize];
             (state.init, state.rate) = (init, rate);
         }
@@ -122,7 +132,50 @@ impl<'m> Builder<'m> {
         }
         let states: Vec<StateId> = (first..self.states.len()).map(|s| StateId(s as u32)).collect();
         let dendritic = p.dendritic.as_ref().map(|part| (self.expr(None, part), part.span));
+        for (id, value) in shared {
+            self.symbols[p.to][id.0 as usize] = value;
+        }
         Some(Plasticity { states, sent, pre, post, modulated, modulator, dendritic })
+    }
+
+    /// Puts parameters that a line has given its synapses in the place of what the receptor says, also in what depends on these. What differs from edge to
+    /// edge is a state that never moves. The answer is what stood there before.
+    fn give(&mut self, at: usize, p: &'m hir::Projection, given: &[NodeId]) -> Vec<(SymbolId, Option<NodeId>)> {
+        let to = self.receiving(p.to, p.receptor);
+        let mut values: HashMap<SymbolId, Option<NodeId>> = HashMap::default();
+        for (given, &value) in p.given.iter().zip(given) {
+            let GivenOf::Param(id) = given.of else { continue };
+            let mut own = value;
+            if self.graph.differs(value) {
+                let (dim, span) = (given.value.ty.dim(), given.value.span);
+                let name = format!("{}.{}", p.name, given.name);
+                let (state, node) = self.of_edges((at, to), name, dim, given.unit.clone(), span);
+                let still = self.graph.number(0.0, dim.over(Dim::TIME));
+                let state = &mut self.states[state.0 as usize];
+                (state.init, state.rate, own) = (value, still, node);
+            }
+            values.insert(id, Some(own));
+        }
+        if values.is_empty() {
+            return Vec::new();
+        }
+        // What names compute of them is computed anew; a name may stand before what it reads.
+        let symbols = &self.cell(p.to).symbols;
+        let mut found = true;
+        while std::mem::take(&mut found) {
+            for (at, symbol) in symbols.iter().enumerate() {
+                let SymbolKind::Let(x) = &symbol.kind else { continue };
+                let mut reads = false;
+                x.visit(&mut |e| reads |= matches!(e.kind, ExprKind::Symbol(id) if values.contains_key(&id)));
+                if reads && values.insert(SymbolId(at as u32), None).is_none() {
+                    found = true;
+                }
+            }
+        }
+        let exchange = |(id, value): (SymbolId, Option<NodeId>)| {
+            (id, std::mem::replace(&mut self.symbols[p.to][id.0 as usize], value))
+        };
+        values.into_iter().map(exchange).collect()
     }
 
     /// Declares a state that each edge of a projection has for itself. Its values are still to come.
