@@ -25,7 +25,7 @@ vim.api.nvim_create_autocmd("FileType", {
       syntax keyword neuroMember param let state reads gate current insert pool compartment couple morphology section
       syntax keyword neuroMember compartments region spike refractory input population init clamp on event pre post modulator modulating sum
       syntax keyword neuroMember drive probe toward connect record sweep learn keep free target spikes instantaneous q10 fraction kinetics conserve
-      syntax keyword neuroWord and or not if then else at every around in within holds steps samples log random of from to via crosses when as true false
+      syntax keyword neuroWord and or not if then else at every around in within holds nothing steps samples log random of from to via crosses when as true false
       syntax match neuroNumber "\v<\d+(\.\d+)?([eE][+-]?\d+)?"
       syntax region neuroString start=+"+ end=+"+ oneline
       syntax match neuroComment "//.*$"

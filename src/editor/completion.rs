@@ -107,6 +107,10 @@ fn propose(editor: &Editor, analysis: &Analysis, text: &str, byte: usize, place:
         (["on"], Block::Synapse) => {
             return out.words(&["event", "pre", "post", "modulator"], CompletionItemKind::KEYWORD);
         }
+        (["refractory", .., "holds"], Block::Spike) => {
+            out.words(&["nothing"], CompletionItemKind::KEYWORD);
+            return states(analysis, out);
+        }
         (["spike"], Block::Cell) => return out.words(&["when"], CompletionItemKind::KEYWORD),
         ([], _) if !in_braces => {
             if let (Block::Connect, Some(open)) = (block, place.open.last()) {

@@ -428,8 +428,8 @@ pub struct Spike {
     pub resets: Vec<(SymbolId, Expr)>,
     /// How long states are held.
     pub refractory: Option<Expr>,
-    /// Which ones; those that the condition reads if none is named.
-    pub holds: Vec<SymbolId>,
+    /// Which ones; those that the condition reads if absent.
+    pub holds: Option<Vec<SymbolId>>,
     /// Where it stands.
     pub span: Span,
 }

@@ -970,7 +970,7 @@ impl<'a> Lowerer<'a> {
         }
         let v = Expr::symbol(body.v, Ty::Real(Dim::VOLTAGE), a.span);
         let condition = SpikeCondition::Crosses(v, level);
-        Some(Spike { condition, at: Some(at), resets: Vec::new(), refractory: None, holds: Vec::new(), span: s.span })
+        Some(Spike { condition, at: Some(at), resets: Vec::new(), refractory: None, holds: None, span: s.span })
     }
 
     /// The element of a place.

@@ -69,8 +69,13 @@ fn spike(out: &mut String, s: &Spike, c: &Cell) {
         let _ = writeln!(out, "        {} = {}", c.symbol(*id).name, show(e));
     }
     if let Some(r) = &s.refractory {
-        let holds: Vec<&str> = s.holds.iter().map(|id| c.symbol(*id).name.as_str()).collect();
-        let holds = if holds.is_empty() { String::new() } else { format!(" holds {}", holds.join(", ")) };
+        let names =
+            |ids: &Vec<SymbolId>| ids.iter().map(|id| c.symbol(*id).name.clone()).collect::<Vec<_>>().join(", ");
+        let holds = match &s.holds {
+            None => String::new(),
+            Some(ids) if ids.is_empty() => " holds nothing".to_string(),
+            Some(ids) => format!(" holds {}", names(ids)),
+        };
         let _ = writeln!(out, "        refractory {}{holds}", show(r));
     }
 }

@@ -15,7 +15,7 @@ impl<'a> Lowerer<'a> {
         let condition = self.spike_condition(scope, s);
         let mut resets = Vec::new();
         let mut refractory = None;
-        let mut holds = Vec::new();
+        let mut holds = None;
         let mut held = false;
         let mut fine = true;
         for action in &s.actions {
@@ -27,15 +27,16 @@ impl<'a> Lowerer<'a> {
                     held = true;
                     refractory = self.expr_of(scope, "", time, Dim::TIME, "`refractory`");
                     fine &= refractory.is_some();
-                    for (at, name) in names.iter().enumerate() {
+                    let Some(names) = names else { continue };
+                    let mut named = Vec::new();
+                    for name in names {
                         match self.state_of_spike(scope, name, "hold") {
-                            Some(_) if names[..at].iter().any(|first| first.text == name.text) => {
-                                self.error(SpikeError::HeldTwice { name });
-                            }
-                            Some(id) => holds.push(id),
+                            Some(id) if named.contains(&id) => self.error(SpikeError::HeldTwice { name }),
+                            Some(id) => named.push(id),
                             None => fine = false,
                         }
                     }
+                    holds = Some(named);
                 }
                 SpikeAction::Assign(ast::Assign { name, op, value }) => {
                     fine &= self.reset(scope, &mut resets, name, *op, value).is_some();

@@ -491,8 +491,10 @@ impl<'m> Builder<'m> {
             hir::SpikeCondition::Crosses(a, b) => Condition::Crosses(self.expr(at, a), self.expr(at, b)),
             hir::SpikeCondition::When(e) => Condition::When(self.expr(at, e)),
         };
-        let named: Vec<NodeId> = s.holds.iter().map(|id| self.symbol(population, *id)).collect();
-        let read = if named.is_empty() { self.graph.reachable(condition.reads()) } else { named };
+        let read = match &s.holds {
+            None => self.graph.reachable(condition.reads()),
+            Some(names) => names.iter().map(|id| self.symbol(population, *id)).collect(),
+        };
         let state = |n: NodeId| match self.graph.node(n) {
             Node::State(s) => Some(s),
             _ => None,

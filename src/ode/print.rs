@@ -115,7 +115,8 @@ pub fn print(model: &Model) -> String {
             }
             if let Some(refractory) = spike.refractory {
                 let held: Vec<&str> = spike.held.iter().map(|state| model.state(*state).name.as_str()).collect();
-                let _ = writeln!(out, "    refractory {} ms holds {}", printer.show(refractory), held.join(", "));
+                let held = if held.is_empty() { "nothing".to_string() } else { held.join(", ") };
+                let _ = writeln!(out, "    refractory {} ms holds {held}", printer.show(refractory));
             }
         }
     }

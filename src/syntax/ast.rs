@@ -472,12 +472,12 @@ pub enum SpikeCondition {
 pub enum SpikeAction {
     /// `v = c`, `u += d`, `u -= d`.
     Assign(Assign),
-    /// `refractory 5 ms`, `refractory 5 ms holds v`.
+    /// `refractory 5 ms`, `refractory 5 ms holds v`, `refractory 5 ms holds nothing`.
     Refractory {
         /// How long.
         time: Expr,
-        /// The states that are held meanwhile; those that the condition reads if there are none.
-        holds: Vec<Name>,
+        /// The states that are held meanwhile; those that the condition reads if absent.
+        holds: Option<Vec<Name>>,
     },
 }
 

@@ -550,7 +550,7 @@ impl Builder<'_> {
         if rule == Rule::refractory {
             let mut parts = Parts::of(pair);
             let time = self.expr(parts.part());
-            let holds = parts.next().map_or(Vec::new(), |held| Parts::of(held).map(|name| self.name(name)).collect());
+            let holds = parts.next().map(|held| Parts::of(held).map(|name| self.name(name)).collect());
             return SpikeAction::Refractory { time, holds };
         }
         SpikeAction::Assign(self.assign(pair))

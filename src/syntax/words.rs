@@ -63,6 +63,7 @@ pub fn of(rule: Rule) -> Words {
         Rule::kw_target => Words::Token("target"),
         Rule::kw_within => Words::Token("within"),
         Rule::kw_holds => Words::Token("holds"),
+        Rule::kw_nothing => Words::Token("nothing"),
         Rule::kw_param => Words::Token("param"),
         Rule::kw_let => Words::Token("let"),
         Rule::kw_state => Words::Token("state"),

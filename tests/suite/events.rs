@@ -971,14 +971,14 @@ fn a_rule_says_what_is_held() {
         )
     };
     // What the rule says, step by step, with both equations solved exactly.
-    let solved = |cell: usize, both: bool| {
+    let solved = |cell: usize, held: [bool; 2]| {
         let (mut v, mut theta, mut left, mut spikes) = (cell as f64, 10.0, 0, Vec::new());
         let mut all = vec![(v, theta)];
         for step in 1..=600 {
-            if left == 0 {
+            if left == 0 || !held[0] {
                 v = 30.0 + (v - 30.0) * (-0.01f64).exp();
             }
-            if left == 0 || !both {
+            if left == 0 || !held[1] {
                 theta = 10.0 + (theta - 10.0) * (-0.005f64).exp();
             }
             if left > 0 {
@@ -994,11 +994,17 @@ fn a_rule_says_what_is_held() {
     let ways = vec![Way::Plain, Way::Native];
     #[cfg(feature = "xla")]
     let ways: Vec<Way> = ways.into_iter().chain(crate::pjrt::cpu().map(|_| Way::Xla)).collect();
-    for (holds, both) in [("", true), (" holds v, theta", true), (" holds v", false)] {
+    let all = [
+        ("", [true, true]),
+        (" holds v, theta", [true, true]),
+        (" holds v", [true, false]),
+        (" holds nothing", [false, false]),
+    ];
+    for (holds, held) in all {
         for (way, method) in ways.iter().flat_map(|way| ["exp_euler", "exact"].map(|method| (*way, method))) {
             let result = run(&checked(&text(holds, method)), &plain(), way);
             for cell in 0..3 {
-                let (all, expected) = solved(cell, both);
+                let (all, expected) = solved(cell, held);
                 let spikes = &result.spikes[0];
                 let found: Vec<f64> =
                     spikes.t.iter().zip(&spikes.i).filter(|(_, i)| **i as usize == cell).map(|s| *s.0).collect();
