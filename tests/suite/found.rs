@@ -2812,3 +2812,60 @@ fn info_tells_of_the_middle_of_the_root() {
         assert!(done.out.contains("from there to dend(1)"), "{}", done.out);
     }
 }
+
+/// Quotients that are 0/0 one inside another, with sums of parameters, or several in one fraction: at the place and near it, in single precision too.
+#[test]
+fn nested_and_joined_quotients_are_regular() {
+    let quotients: [(&str, f64); 16] = [
+        ("tanh(x) / (exp(tanh(x)) - 1)", 1.0),
+        ("tanh(k * x) / (exp(tanh(k * x)) - 1)", 1.0),
+        ("x / (exp(tanh(k * x)) - 1)", 1.0 / 0.8),
+        ("(exp(k * x) - 1) / (exp(exp(k * x) - 1) - 1)", 1.0),
+        ("x / (exp(exp(tanh(k * x)) - 1) - 1)", 1.0 / 0.8),
+        ("(exp(tanh(k * x)) - 1) / (exp(m * x) - 1)", 0.8 / 0.3),
+        ("x / (exp(k * x) - exp(m * x))", 2.0),
+        ("x / (exp(k * x) * exp(m * x) - 1)", 1.0 / 1.1),
+        ("x / (exp((k - m) * x) - 1)", 2.0),
+        ("(k * x - m * x) / (exp(k * x) - exp(m * x))", 1.0),
+        ("k * (x - y) / (exp(k * (x - y)) - exp(m * (x - y)))", 0.8 / 0.5),
+        ("x^2 / ((exp(k * x) - exp(m * x)) * (exp(x) - 1))", 2.0),
+        ("x * y / ((exp(x) - 1) * (exp(y) - 1))", 1.0),
+        ("sin(x) * sin(y) / (x * y)", 1.0),
+        ("sin(x) * y / (x * (exp(y) - 1))", 1.0),
+        ("tanh(x * y) / (exp(tanh(x * y)) - 1)", 1.0),
+    ];
+    let mut text = String::from("cell C { param k = 0.8; param m = 0.3; state x = 0; state y = 0\n");
+    text += "x' = 0 /ms; y' = 0 /ms\n";
+    let mut names = Vec::new();
+    for (at, (quotient, _)) in quotients.iter().enumerate() {
+        text += &format!("let q{at} = {quotient}\n");
+        names.push(format!("q{at}"));
+    }
+    let names = names.join(", ");
+    text += &format!(
+        "}}\nnetwork main {{ population p: C[3]; init p.x = 1e-7 * (index - 1); init p.y = 1e-6 * (index - 1) }}\nrun {{ duration = 0.2 ms; dt = 0.1 ms; record p.{{{names}}} }}"
+    );
+    let here = folder(&[("m.neuro", &text)]);
+    for (more, off) in [(&["--engine", "interp"][..], 3e-6), (&["--precision", "f32"], 5e-6)] {
+        let done = neuroc(&here, &[&["run", "m.neuro", "-o", "o.npz"], more].concat());
+        assert_eq!(done.code, 0, "{more:?}: {}", done.err);
+        let result = RunResult::read_npz(&here.path().join("o.npz")).unwrap();
+        for (series, (quotient, limit)) in result.series.iter().zip(quotients) {
+            for cell in 0..3 {
+                let found = series.values.get(1, cell);
+                assert!((found / limit - 1.0).abs() < off, "{more:?}: {quotient} is {found} in cell {cell}");
+            }
+        }
+    }
+    // Poles stay, and so does what isn't seen.
+    for quotient in ["1 / (exp(tanh(k * x)) - 1)", "x / (exp(tanh(k * x)) - 1)^2", "sin(k * x) / sin(m * x)"] {
+        let text = format!(
+            "cell C {{ param k = 0.8; param m = 0.3; state x = 0; x' = 0 /ms; let q = {quotient} }}
+            network main {{ population p: C[1] }}
+            run {{ duration = 0.2 ms; dt = 0.1 ms; record p.q }}"
+        );
+        let here = folder(&[("m.neuro", &text)]);
+        let done = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"]);
+        assert!(done.code == 1 && done.err.contains("NU0501"), "{quotient}: {}", done.err);
+    }
+}

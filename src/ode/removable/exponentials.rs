@@ -1,10 +1,10 @@
 //! 0/0 of exponentials: `u / (e^u - 1)` in every spelling.
 //!
-//! In comes a product; out goes the same value with `linoid(u)` in place of every `e^u - 1`, if no pole is left then.
+//! In comes a product; out goes the same value with `linoid(u)` in place of every `e^u - 1`, if no pole is left then. Where u is a product with such
+//! a difference in it, as `tanh(x)` is, that one is a factor like any other, and what is left of it goes the same way.
 //! Never true here: a parameter has a value; what is a multiple of what holds for all of them.
 
 use super::Nodes;
-use super::poly::Monomial;
 use super::product::{Base, Line, Product};
 use crate::ode::{Node, NodeId};
 use crate::operators::{BinaryOp, UnaryOp};
@@ -24,7 +24,14 @@ pub fn regular(nodes: &mut Nodes<'_>, id: NodeId) -> Option<NodeId> {
 /// The product with the differences of one direction as powers of it, if their pole is removed by that.
 fn without_pole(nodes: &mut Nodes<'_>, p: &Product) -> Option<Product> {
     let lines: Vec<Line> = p.factors.iter().filter_map(|(base, _)| difference(base)).cloned().collect();
-    lines.iter().find_map(|line| if line.is_monomial() { in_atoms(nodes, p, line) } else { in_sum(nodes, p, line) })
+    lines.iter().find_map(|line| without(nodes, p, line))
+}
+
+/// The same along one of these differences.
+fn without(nodes: &mut Nodes<'_>, p: &Product, line: &Line) -> Option<Product> {
+    let is_sum = |base: &Base| matches!(base, Base::Sum(sum) if sum.primitive.is(&line.primitive));
+    let has_sum = nodes.product(line.node).factors.iter().any(|(base, _)| is_sum(base));
+    if has_sum { in_sum(nodes, p, line) } else { in_factors(nodes, p, line) }
 }
 
 fn difference(base: &Base) -> Option<&Line> {
@@ -107,47 +114,46 @@ fn divided(nodes: &mut Nodes<'_>, node: NodeId, by: &Line) -> Option<NodeId> {
     Some(nodes.emit(&p, dim))
 }
 
-/// `e^u - 1` for a `u` that is a product of atoms: these are then factors like any other.
-fn in_atoms(nodes: &mut Nodes<'_>, p: &Product, line: &Line) -> Option<Product> {
-    let vanishing = vanishing(nodes, &line.content.monomial);
-    if vanishing.is_empty() {
-        return None;
+/// `e^u - 1` for a `u` that is a product: its factors are then factors like any other.
+fn in_factors(nodes: &mut Nodes<'_>, p: &Product, line: &Line) -> Option<Product> {
+    let vanishing = vanishing(nodes, line);
+    let vanishes = |base: &Base| vanishing.iter().any(|v| v.is(base));
+    let (mut own, mut others) = (Vec::new(), Vec::new());
+    for (base, power) in p.factors.iter().cloned() {
+        let along = difference(&base)
+            .map(|u| nodes.product(u.node))
+            .filter(|u| u.factors.iter().any(|(base, power)| *power > 0 && vanishes(base)));
+        match along {
+            Some(u) => own.push((base, u, power)),
+            None => others.push((base, power)),
+        }
     }
-    let along = |base: &Base| {
-        difference(base).is_some_and(|other| {
-            other.is_monomial()
-                && other.content.monomial.iter().any(|(atom, power)| *power > 0 && vanishing.contains(atom))
-        })
-    };
-    let (own, others): (Vec<_>, Vec<_>) = p.factors.iter().cloned().partition(|(base, _)| along(base));
-    let divides = |list: &[(Base, i32)]| {
-        list.iter().any(|(base, power)| match base {
-            Base::Atom(n) => *power < 0 && vanishing.contains(n),
-            Base::Difference(_) => *power < 0,
-            Base::Sum(_) | Base::Exp(_) => false,
-        })
-    };
-    if !divides(&own) && !divides(&others) {
+    let divides =
+        own.iter().any(|(_, _, power)| *power < 0) || others.iter().any(|(base, power)| *power < 0 && vanishes(base));
+    if !divides {
         return None;
     }
     let mut whole = Product { number: p.number, factors: others, cancelled: false };
-    for (base, power) in own {
+    for (base, factors, power) in own {
         let Base::Difference(u) = base else { continue };
         let linoid = nodes.unary(UnaryOp::Linoid, u.node);
         whole.push(nodes, Base::Atom(linoid), -power);
-        whole.number *= u.content.number.powi(power);
-        whole.push_monomial(nodes, &u.content.monomial, power);
+        whole.push_all(nodes, factors, power);
     }
-    let pole = whole.factors.iter().any(|(base, power)| match base {
-        Base::Atom(n) => *power < 0 && vanishing.contains(n),
-        Base::Sum(_) | Base::Difference(_) | Base::Exp(_) => false,
-    });
-    (!pole).then_some(whole)
+    // What is left of it is 0/0 in turn, or a pole.
+    for base in &vanishing {
+        if whole.factors.iter().any(|(left, power)| *power < 0 && left.is(base)) {
+            whole = without(nodes, &whole, difference(base)?)?;
+        }
+    }
+    Some(whole)
 }
 
-/// The atoms whose zeros make a monomial vanish: those that vary, or all if none does.
-fn vanishing(nodes: &Nodes<'_>, monomial: &Monomial) -> Vec<NodeId> {
-    let above: Vec<NodeId> = monomial.iter().filter(|(_, power)| *power > 0).map(|(atom, _)| *atom).collect();
-    let varying: Vec<NodeId> = above.iter().copied().filter(|atom| nodes.varies(*atom)).collect();
+/// The factors whose zeros make a product vanish: those that vary, or all if none does.
+fn vanishing(nodes: &mut Nodes<'_>, line: &Line) -> Vec<Base> {
+    let factors = nodes.product(line.node).factors;
+    let vanish = |(base, power): &(Base, i32)| *power > 0 && !matches!(base, Base::Exp(_));
+    let above: Vec<Base> = factors.into_iter().filter(vanish).map(|(base, _)| base).collect();
+    let varying: Vec<Base> = above.iter().filter(|base| base.varies(nodes)).cloned().collect();
     if varying.is_empty() { above } else { varying }
 }

@@ -19,8 +19,16 @@ const MOST_NODES: usize = 100;
 pub struct Poles(HashMap<NodeId, Vec<Line>>);
 
 impl Poles {
-    /// The same value without the 0/0, if a node has one; otherwise its poles are remembered.
-    pub fn regular(&mut self, nodes: &mut Nodes<'_>, id: NodeId) -> Option<NodeId> {
+    /// The same value without a 0/0 at any of its places; the poles that it has are remembered.
+    pub fn without(&mut self, nodes: &mut Nodes<'_>, mut id: NodeId) -> NodeId {
+        while let Some(better) = self.regular(nodes, id) {
+            id = better;
+        }
+        id
+    }
+
+    /// The same value without the 0/0 at one place, if a node has one; otherwise its poles are remembered.
+    fn regular(&mut self, nodes: &mut Nodes<'_>, id: NodeId) -> Option<NodeId> {
         let Node::Binary(op @ (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div), a, b) =
             nodes.graph().node(id)
         else {

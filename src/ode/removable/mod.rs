@@ -9,7 +9,7 @@
 //! something without zeros (`sinh` and `tanh` too), and sums show what they are multiples of ([`poly`]). Since `e^u - 1 = u / linoid(u)`,
 //! every such difference becomes a power of u, and the powers of u cancel against those of the other factors. Where the result has
 //! no negative power of u left, the singularity was removable ([`exponentials`]). Any other quotient of functions of one such sum, as
-//! `sin(x) / x`, has a series there, and near its zero a polynomial stands for it ([`limits`]). A guard such as
+//! `sin(x) / x`, has a series there, and near its zero a polynomial stands for it ([`limits`]). Both go on with what they made until nothing is left. A guard such as
 //! `if abs(x) < 1e-6 then 1 - x / 2 else ...` around what is regular now goes ([`guards`]), so that it has no wrong slope at that place.
 //! One whose reach is a parameter stays: what is computed inside of it, and its slope, is what is written there.
 
@@ -37,13 +37,14 @@ pub fn recognise(model: &mut Model) {
         let rebuilt = rebuild(&mut nodes, id, &new);
         let better = match nodes.graph().node(rebuilt) {
             Node::Binary(BinaryOp::Mul | BinaryOp::Div, _, _) if nodes.divides(rebuilt) => {
-                exponentials::regular(&mut nodes, rebuilt).or_else(|| poles.regular(&mut nodes, rebuilt))
+                let better = exponentials::regular(&mut nodes, rebuilt).unwrap_or(rebuilt);
+                poles.without(&mut nodes, better)
             }
-            Node::Binary(BinaryOp::Add | BinaryOp::Sub, _, _) => poles.regular(&mut nodes, rebuilt),
-            Node::Select(c, a, b) if rebuilt != id => guards::without_guard(&mut nodes, c, a, b),
-            _ => None,
+            Node::Binary(BinaryOp::Add | BinaryOp::Sub, _, _) => poles.without(&mut nodes, rebuilt),
+            Node::Select(c, a, b) if rebuilt != id => guards::without_guard(&mut nodes, c, a, b).unwrap_or(rebuilt),
+            _ => rebuilt,
         };
-        new.insert(id, better.unwrap_or(rebuilt));
+        new.insert(id, better);
     }
     replace(model, &new);
 }

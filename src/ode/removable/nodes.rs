@@ -3,7 +3,7 @@
 //! In come a model and nodes; out go polynomials, products and new nodes of a given dimension.
 //! Never true here: a node is added whose dimensions do not agree.
 
-use super::poly::{Monomial, Poly};
+use super::poly::{Content, Monomial, Poly, times};
 use super::product::{Base, Line, Product, product};
 use crate::hir::Ty;
 use crate::ode::verify::type_of;
@@ -23,6 +23,8 @@ pub struct Nodes<'m> {
     values: Vec<Option<Value>>,
     polys: HashMap<NodeId, Rc<Poly>>,
     lines: HashMap<NodeId, Line>,
+    /// Sums of parameters that are atoms of contents.
+    coefficients: HashMap<NodeId, Line>,
     products: HashMap<NodeId, Product>,
 }
 
@@ -37,6 +39,7 @@ impl<'m> Nodes<'m> {
             values: Vec::new(),
             polys: HashMap::default(),
             lines: HashMap::default(),
+            coefficients: HashMap::default(),
             products: HashMap::default(),
         };
         nodes.learn()?;
@@ -248,10 +251,40 @@ impl<'m> Nodes<'m> {
         if let Some(known) = self.lines.get(&id) {
             return known.clone();
         }
-        let (content, primitive) = self.poly(id).primitive();
+        let (mut content, mut primitive) = self.poly(id).primitive();
+        if self.varies(id)
+            && let Some((factor, rest)) = self.coefficient_of(&primitive)
+        {
+            content.number *= factor.number;
+            content.monomial = times(&content.monomial, &factor.monomial, 1);
+            primitive = rest;
+        }
         let line = Line { node: id, content, primitive: Rc::new(primitive) };
         self.lines.insert(id, line.clone());
         line
+    }
+
+    /// A sum that varies without the sum of parameters that multiplies all of it, which is an atom of the content: `k x - m x` is `(k - m) x`.
+    fn coefficient_of(&mut self, whole: &Poly) -> Option<(Content, Poly)> {
+        let varies = |atom: NodeId| self.varies(atom);
+        let (_, factor) = whole.leading(varies).primitive();
+        if factor.constant().is_some() {
+            return None;
+        }
+        let (mut content, rest) = whole.over(&factor)?.primitive();
+        // The dimension of one term; those of the others differ from it by that of their numbers.
+        let (of_one, _) = factor.terms().next()?;
+        let dim = of_one.iter().try_fold(Dim::ONE, |d, (atom, power)| Some(d.times(self.dim(*atom)?.power(*power))))?;
+        let node = self.sum(&factor, dim)?;
+        let line = self.line(node);
+        self.coefficients.insert(node, line);
+        content.monomial = times(&content.monomial, &[(node, 1)], 1);
+        Some((content, rest))
+    }
+
+    /// The factor that an atom of a content is.
+    pub fn factor(&self, atom: NodeId) -> Base {
+        self.coefficients.get(&atom).map_or(Base::Atom(atom), |line| Base::Sum(line.clone()))
     }
 
     fn poly_of(&self, id: NodeId) -> Option<Poly> {

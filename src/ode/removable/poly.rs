@@ -4,6 +4,7 @@
 //! Never true here: two coefficients count as different because decimal numbers were rounded on the way.
 
 use crate::ode::NodeId;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// Products with more terms than this are not multiplied out.
@@ -33,6 +34,11 @@ pub fn times(a: &[(NodeId, i32)], b: &[(NodeId, i32)], power: i32) -> Monomial {
             product.push(next);
         }
     }
+}
+
+/// Which of two products comes first where powers of earlier atoms count more; it stays so if both are multiplied by a third.
+fn order(a: &Monomial, b: &Monomial) -> Ordering {
+    times(a, b, -1).first().map_or(Ordering::Equal, |(_, power)| power.cmp(&0))
 }
 
 /// A coefficient, and the sum of the sizes of what was added up to it.
@@ -194,6 +200,32 @@ impl Poly {
             2..=8 => self.power(n - 1)?.by(self),
             _ => None,
         }
+    }
+
+    /// What multiplies the highest power of chosen atoms.
+    pub fn leading(&self, chosen: impl Fn(NodeId) -> bool) -> Poly {
+        let part = |m: &Monomial| m.iter().copied().filter(|(atom, _)| chosen(*atom)).collect::<Monomial>();
+        let Some(highest) = self.terms.iter().map(|(m, _)| part(m)).max_by(order) else { return Poly::default() };
+        let terms = self.terms.iter().filter(|(m, _)| part(m) == highest);
+        Poly::of(terms.map(|(m, c)| (times(m, &highest, -1), *c)).collect())
+    }
+
+    /// The quotient of two polynomials without negative powers, if nothing is left over.
+    pub fn over(&self, divisor: &Poly) -> Option<Poly> {
+        let first = |p: &Poly| p.terms.iter().max_by(|a, b| order(&a.0, &b.0)).map(|(m, c)| (m.clone(), c.value));
+        let (highest, coefficient) = first(divisor)?;
+        let (mut rest, mut quotient) = (self.clone(), Poly::default());
+        for _ in 0..MOST_TERMS {
+            let Some((monomial, c)) = first(&rest) else { return Some(quotient) };
+            let monomial = times(&monomial, &highest, -1);
+            if monomial.iter().any(|(_, power)| *power < 0) {
+                return None;
+            }
+            let term = Poly::monomial(c / coefficient, monomial);
+            rest = rest.plus(&divisor.by(&term)?, -1.0);
+            quotient = quotient.plus(&term, 1.0);
+        }
+        None
     }
 
     /// The common factor, and what is left.

@@ -92,7 +92,7 @@ impl Product {
     /// `self * monomial^power`
     pub fn push_monomial(&mut self, nodes: &Nodes<'_>, monomial: &Monomial, power: i32) {
         for &(atom, p) in monomial {
-            self.push(nodes, Base::Atom(atom), p.saturating_mul(power));
+            self.push(nodes, nodes.factor(atom), p.saturating_mul(power));
         }
     }
 
@@ -108,7 +108,7 @@ impl Product {
 
 impl Base {
     /// The same, or a multiple that differs by a factor without sums?
-    fn is(&self, other: &Base) -> bool {
+    pub fn is(&self, other: &Base) -> bool {
         match (self, other) {
             (Base::Atom(a), Base::Atom(b)) | (Base::Exp(a), Base::Exp(b)) => a == b,
             (Base::Sum(a), Base::Sum(b)) => a.primitive.is(&b.primitive),
@@ -117,7 +117,8 @@ impl Base {
         }
     }
 
-    fn varies(&self, nodes: &Nodes<'_>) -> bool {
+    /// Does it differ from cell to cell or from time to time?
+    pub fn varies(&self, nodes: &Nodes<'_>) -> bool {
         match self {
             Base::Atom(n) | Base::Exp(n) => nodes.varies(*n),
             Base::Sum(line) | Base::Difference(line) => nodes.varies(line.node),
