@@ -117,28 +117,24 @@ fn divided(nodes: &mut Nodes<'_>, node: NodeId, by: &Line) -> Option<NodeId> {
 /// `e^u - 1` for a `u` that is a product: its factors are then factors like any other.
 fn in_factors(nodes: &mut Nodes<'_>, p: &Product, line: &Line) -> Option<Product> {
     let vanishing = vanishing(nodes, line);
-    let vanishes = |base: &Base| vanishing.iter().any(|v| v.is(base));
-    let (mut own, mut others) = (Vec::new(), Vec::new());
-    for (base, power) in p.factors.iter().cloned() {
-        let along = difference(&base)
-            .map(|u| nodes.product(u.node))
-            .filter(|u| u.factors.iter().any(|(base, power)| *power > 0 && vanishes(base)));
-        match along {
-            Some(u) => own.push((base, u, power)),
-            None => others.push((base, power)),
-        }
-    }
-    let divides =
-        own.iter().any(|(_, _, power)| *power < 0) || others.iter().any(|(base, power)| *power < 0 && vanishes(base));
-    if !divides {
+    let is_one = |base: &Base| vanishing.iter().any(|v| v.is(base));
+    let own = |nodes: &mut Nodes<'_>, base: &Base| !is_one(base) && is_along(nodes, base, &vanishing);
+    let (mut waiting, others): (Vec<_>, Vec<_>) = p.factors.iter().cloned().partition(|(base, _)| own(nodes, base));
+    if !waiting.iter().any(|(_, power)| *power < 0) && !others.iter().any(|(base, power)| *power < 0 && is_one(base)) {
         return None;
     }
     let mut whole = Product { number: p.number, factors: others, cancelled: false };
-    for (base, factors, power) in own {
-        let Base::Difference(u) = base else { continue };
-        let linoid = nodes.unary(UnaryOp::Linoid, u.node);
-        whole.push(nodes, Base::Atom(linoid), -power);
-        whole.push_all(nodes, factors, power);
+    while let Some((base, power)) = waiting.pop() {
+        match difference(&base) {
+            Some(u) if own(nodes, &base) => {
+                let factors = nodes.product(u.node);
+                let linoid = nodes.unary(UnaryOp::Linoid, u.node);
+                whole.push(nodes, Base::Atom(linoid), -power);
+                whole.number *= factors.number.powi(power);
+                waiting.extend(factors.factors.into_iter().map(|(base, p)| (base, p.saturating_mul(power))));
+            }
+            Some(_) | None => whole.push(nodes, base, power),
+        }
     }
     // What is left of it is 0/0 in turn, or a pole.
     for base in &vanishing {
@@ -147,6 +143,13 @@ fn in_factors(nodes: &mut Nodes<'_>, p: &Product, line: &Line) -> Option<Product
         }
     }
     Some(whole)
+}
+
+/// Does a factor vanish with one of these, if not for another reason?
+fn is_along(nodes: &mut Nodes<'_>, base: &Base, vanishing: &[Base]) -> bool {
+    let inside = difference(base).map(|u| nodes.product(u.node).factors).unwrap_or_default();
+    vanishing.iter().any(|v| v.is(base))
+        || inside.iter().any(|(base, power)| *power > 0 && is_along(nodes, base, vanishing))
 }
 
 /// The factors whose zeros make a product vanish: those that vary, or all if none does.
