@@ -41,7 +41,7 @@
 //!
 //! | array | dtype, shape | meaning |
 //! |---|---|---|
-//! | `sweep.NAME` | `<f8`, `[value]` | the values that were set, in the unit in which they were written |
+//! | `sweep.NAME` | `<f8`, `[value]` | the values that were set, in the unit in which they were written; `sweep.sweep.NAME` where a record has that name |
 //! | `NAME` | `<f4` or `<f8`, `[axes..., time, index]` | a record of all runs; NaN where a run was not done, or had failed |
 //! | `NAME.t`, `NAME.cell`, `t` | as above | the same in all runs |
 //! | `param.PARAMETER` | `<f8`, `[axes..., cell]` | a parameter that may differ from cell to cell |

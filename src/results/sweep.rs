@@ -15,6 +15,7 @@ use super::{
     SpikeTrain,
 };
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -71,6 +72,8 @@ pub struct SweepWriter {
     form: Form,
     contents: Contents,
     axes: Vec<SweptAxis>,
+    /// The arrays of their values.
+    values: Vec<String>,
     shape: Vec<usize>,
     /// The arrays of series, parameters and spikes begin here.
     first: [usize; 3],
@@ -97,6 +100,7 @@ impl SweepWriter {
     ) -> Result<SweepWriter, ResultsError> {
         contents.check()?;
         let (plans, first) = plans(&contents, &axes, &shape)?;
+        let values = plans[1..].iter().zip(&axes).map(|(plan, _)| plan.name.clone()).collect();
         let mut form = match FileFormat::of(path)? {
             FileFormat::Npz => Form::archive(path, plans, compress)?,
             FileFormat::Folder => Form::folder(path, plans)?,
@@ -118,7 +122,7 @@ impl SweepWriter {
         }
         let path = path.to_owned();
         let (numbers, steps, row) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(SweepWriter { path, form, contents, axes, shape, first, numbers, steps, complete: true, row })
+        Ok(SweepWriter { path, form, contents, axes, values, shape, first, numbers, steps, complete: true, row })
     }
 
     /// How many runs have been taken.
@@ -226,7 +230,8 @@ impl SweepWriter {
         let axes: Vec<Value> = self
             .axes
             .iter()
-            .map(|a| json!({ "name": a.name, "parameter": a.parameter, "unit": a.unit, "axis": a.axis, "array": format!("{VALUES}{}", a.name) }))
+            .zip(&self.values)
+            .map(|(a, array)| json!({ "name": a.name, "parameter": a.parameter, "unit": a.unit, "axis": a.axis, "array": array }))
             .collect();
         all.insert("sweep".into(), json!({ "shape": self.shape, "axes": axes, "steps": self.steps }));
         let meta = Value::Object(all).to_string();
@@ -251,8 +256,14 @@ fn plans(contents: &Contents, axes: &[SweptAxis], shape: &[usize]) -> Result<(Ve
     let mut plans = Vec::new();
     let clock = contents.clock().map_or(0, |series| contents.series[series].samples.unwrap_or(0));
     plans.push(vector("t".into(), Numbers::F64, Some(clock)));
+    // What a population of the name `sweep` records has its name first.
+    let mut taken: HashSet<String> = contents.arrays().into_iter().map(|plan| plan.name).collect();
     for axis in axes {
-        plans.push(vector(format!("{VALUES}{}", axis.name), Numbers::F64, Some(axis.values.len() as u64)));
+        let mut name = format!("{VALUES}{}", axis.name);
+        while !taken.insert(name.clone()) {
+            name.insert_str(0, VALUES);
+        }
+        plans.push(vector(name, Numbers::F64, Some(axis.values.len() as u64)));
     }
     let mut first = [plans.len(), 0, 0];
     for head in &contents.series {
