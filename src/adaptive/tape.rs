@@ -4,6 +4,7 @@
 //! Never true here: what changes in no run is computed twice, or a random number is drawn.
 
 use crate::engine::EngineError;
+use crate::ode::instant::INSTANT;
 use crate::ode::{Model, Node, NodeId, StateId};
 use crate::operators::{BinaryOp, UnaryOp, Value, eval_binary, eval_series, eval_unary};
 use rustc_hash::FxHashMap as HashMap;
@@ -12,8 +13,6 @@ use rustc_hash::FxHashMap as HashMap;
 const CHUNK: usize = 64;
 /// The largest whole exponent that means repeated multiplication, as in the step IR.
 const MOST_FACTORS: f64 = 32.0;
-/// How far before an instant what switches on looks, in ms: so far may a step begin before it. Here steps begin at the instant itself.
-const INSTANT: f64 = 1e-9;
 
 /// What does not change in a run.
 #[derive(Debug, Clone, Default)]

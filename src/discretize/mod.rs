@@ -20,9 +20,10 @@ mod rk4;
 mod stages;
 
 use crate::hir::{Arrivals, Coincident, Method};
+use crate::ode::instant::{self, begun_until};
 use crate::ode::{
-    Clamp, Condition, DIGITS, Jump, Kind, Meets, Model, Node, NodeId, Param, ParamId, Projection, Record, STRETCH,
-    Spike, StateId, Terminal,
+    Clamp, Condition, Jump, Kind, Meets, Model, Node, NodeId, Param, ParamId, Projection, Record, STRETCH, Spike,
+    StateId, Terminal,
 };
 use crate::source::{SourceMap, Span};
 use crate::step::{
@@ -33,9 +34,6 @@ use crate::units::Dim;
 use plasticity::Remembered;
 use rustc_hash::FxHashMap as HashMap;
 use stages::{Stage, Stages, Target, Update};
-
-/// How far (in ms) before an interval's end a time may lie and still count as its end.
-const INSTANT: f64 = 1e-9;
 
 /// Adds the stages of a step of a population; every state is updated in one of them.
 type Scheme = fn(&mut Stages<'_>);
@@ -603,17 +601,8 @@ impl<'s> Lowering<'s> {
                 }
                 Node::Noise(stream, every) => {
                     let time = values.time.unwrap_or_else(|| b.value(OpKind::Time));
-                    let mut instant = b.constant(INSTANT);
-                    if model.graph.may_differ(&model.params, &[every]) {
-                        let (digits, eighth) = (b.constant(DIGITS), b.constant(0.125));
-                        let length = self.param(dt_param(model));
-                        let length = b.field(length);
-                        let last = b.binary(BinaryOp::Mul, digits, time);
-                        let part = b.binary(BinaryOp::Mul, eighth, length);
-                        let slack = b.binary(BinaryOp::Min, last, part);
-                        instant = b.binary(BinaryOp::Add, instant, slack);
-                    }
-                    let now = b.binary(BinaryOp::Add, time, instant);
+                    let differ = model.graph.may_differ(&model.params, &[every]);
+                    let now = begun_until(&mut Times { lowering: self, region: b }, time, differ);
                     let count = b.binary(BinaryOp::Div, now, values.memo[&every]);
                     let count = b.unary(UnaryOp::Floor, count);
                     b.value(OpKind::Draw(Distribution::Normal, stream, count))
@@ -1358,6 +1347,30 @@ fn hold(b: &mut RegionBuilder, clamps: &[(StateId, Option<ValueId>, ValueId)], v
 
 /// The largest whole exponent that means repeated multiplication.
 const MOST_FACTORS: f64 = 32.0;
+
+/// Formulas of times in a region.
+struct Times<'a, 's> {
+    lowering: &'a mut Lowering<'s>,
+    region: &'a mut RegionBuilder,
+}
+
+impl instant::Formulas for Times<'_, '_> {
+    type Value = ValueId;
+
+    fn number(&mut self, x: f64, _: Dim) -> ValueId {
+        self.region.constant(x)
+    }
+
+    fn length(&mut self) -> ValueId {
+        let dt = dt_param(self.lowering.model);
+        let length = self.lowering.param(dt);
+        self.region.field(length)
+    }
+
+    fn binary(&mut self, op: BinaryOp, a: ValueId, b: ValueId) -> ValueId {
+        self.region.binary(op, a, b)
+    }
+}
 
 /// A whole exponent that is small enough to be multiplied out.
 fn few(exponent: f64) -> Option<i32> {

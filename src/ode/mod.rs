@@ -14,6 +14,7 @@ mod eval;
 mod fault;
 mod graph;
 mod initial;
+pub mod instant;
 mod late;
 pub mod linear;
 mod noise;
@@ -246,10 +247,6 @@ pub enum Kind {
     /// Stretches of [`STRETCH`] steps, one after the other until the run ends. Each emits an event in the step before it, the first one before the run.
     Clock,
 }
-
-/// Times that differ from cell to cell count as equal within this part of them, too, as long as that is less than an eighth of a step: in single
-/// precision they have seven digits.
-pub const DIGITS: f64 = 1.0 / (1u32 << 20) as f64;
 
 /// How many steps a stretch of a clock has. Spikes of a file arrive so many steps after an event of the clock at most, which bounds what engines keep
 /// of events on their way.

@@ -5,12 +5,10 @@
 
 use super::Builder;
 use crate::hir::Builtin;
-use crate::ode::{DIGITS, Graph, Node, NodeId};
+use crate::ode::instant::begun_until;
+use crate::ode::{Graph, Node, NodeId};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::units::Dim;
-
-/// How far apart (in ms) two times may be and still count as equal: steps are sums of rounded numbers.
-const INSTANT: f64 = 1e-9;
 
 impl Builder<'_> {
     pub(super) fn call(&mut self, builtin: Builtin, args: &[NodeId], dims: &[Dim]) -> NodeId {
@@ -62,16 +60,9 @@ impl Builder<'_> {
         let g = &mut self.graph;
         let (delay, duration) = (args[0], args[1]);
         let step_time = g.add(Node::StepTime);
-        let mut instant = g.number(INSTANT, Dim::TIME);
         let period = if builtin == Builtin::Train { args[3] } else { duration };
-        if g.may_differ(&self.params, &[delay, duration, period]) {
-            let (digits, eighth) = (g.number(DIGITS, Dim::ONE), g.number(0.125, Dim::ONE));
-            let length = g.add(Node::StepLength);
-            let (last, part) = (g.binary(BinaryOp::Mul, digits, step_time), g.binary(BinaryOp::Mul, eighth, length));
-            let slack = g.binary(BinaryOp::Min, last, part);
-            instant = g.binary(BinaryOp::Add, instant, slack);
-        }
-        let now = g.binary(BinaryOp::Add, step_time, instant);
+        let differ = g.may_differ(&self.params, &[delay, duration, period]);
+        let now = begun_until(g, step_time, differ);
         let begun = g.binary(BinaryOp::Ge, now, delay);
         let time = g.add(Node::Time);
         let since = g.binary(BinaryOp::Sub, time, delay);
