@@ -29,8 +29,10 @@ pub enum Domain {
     BeforeTheEnd,
     /// A time of a step or more.
     StepAtLeast,
-    /// A time of a step or more, or none, with [`Arrivals::AfterThreshold`](super::Arrivals::AfterThreshold).
-    StepOrNone,
+    /// A delay of a step or more.
+    Delay,
+    /// A delay of a step or more, or none, with [`Arrivals::AfterThreshold`](super::Arrivals::AfterThreshold).
+    DelayOrNone,
     /// 0, 1, 2, ... (or without an end)
     Count,
     /// 1, but for rounding.
@@ -60,12 +62,12 @@ impl Domain {
             (Domain::Whole, _) => (x - 1.0).abs() < 1e-6,
             (Domain::WithinLimits, _) => x == 0.0,
             (Domain::BeforeTheEnd, Some((_, duration))) => x < duration,
-            (Domain::StepAtLeast, Some((dt, _))) => x > dt * (1.0 - 1e-6),
-            (Domain::StepOrNone, _) if x == 0.0 => true,
-            (Domain::StepOrNone, _) => Domain::StepAtLeast.has(x, run),
+            (Domain::StepAtLeast | Domain::Delay, Some((dt, _))) => x > dt * (1.0 - 1e-6),
+            (Domain::DelayOrNone, _) if x == 0.0 => true,
+            (Domain::DelayOrNone, _) => Domain::Delay.has(x, run),
             // What is negative is said to be so.
             (Domain::Steps, Some((dt, _))) => ((x / dt + 0.5).floor() * dt - x).abs() <= x.abs() / 100.0,
-            (Domain::BeforeTheEnd | Domain::StepAtLeast | Domain::Steps, None) => true,
+            (Domain::BeforeTheEnd | Domain::StepAtLeast | Domain::Delay | Domain::Steps, None) => true,
         }
     }
 }

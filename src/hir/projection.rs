@@ -189,7 +189,7 @@ impl<'a> Lowerer<'a> {
                 let name = draft.line_name([from, place.population], receptor);
                 let joins = Joins { rule: &rule, ends: [from, place.population], names: &names };
                 let weight = self.weight(draft, &name, (synapse.item.weight, via), keys, Some(joins), span);
-                let delay = self.delay(draft, &name, keys, (joins, Domain::StepOrNone), span);
+                let delay = self.delay(draft, &name, keys, (joins, Domain::DelayOrNone), span);
                 let dendritic = self.dendritic(draft, &name, keys);
                 let given = self.given(draft, &name, (keys, &synapse.item), (joins, receptor));
                 draft.demand_of_edges(std::mem::take(&mut self.demands));
@@ -330,7 +330,7 @@ impl<'a> Lowerer<'a> {
                 });
                 let joins = Joins { rule, ends: [from, place.population], names: &[] };
                 let weight = self.weight(draft, &name, (Some(amount), via), keys, Some(joins), span);
-                let delay = self.delay(draft, &name, keys, (joins, Domain::StepAtLeast), span);
+                let delay = self.delay(draft, &name, keys, (joins, Domain::Delay), span);
                 draft.demand_of_edges(std::mem::take(&mut self.demands));
                 let (weight, delay) = (weight?, delay?);
                 let (to, rule, modulates, sent, max_pool) = (place.population, rule.clone(), true, None, 1);

@@ -33,16 +33,14 @@ pub fn uniform(model: &Model) -> Vec<Diagnostic> {
         let any_time;
         let demand = match demand.domain {
             Domain::Steps if model.method == Method::Adaptive => continue,
-            Domain::StepAtLeast | Domain::StepOrNone
-                if model.method == Method::Adaptive && demand.what.starts_with("delay") =>
-            {
+            Domain::Delay | Domain::DelayOrNone if model.method == Method::Adaptive => {
                 let why = "with adaptive steps a spike arrives any time later, but later";
                 any_time = Demand { domain: Domain::AboveZero, why, ..demand.clone() };
                 &any_time
             }
             _ => demand,
         };
-        let at_once = |x: f64| demand.domain == Domain::StepOrNone && x == 0.0;
+        let at_once = |x: f64| demand.domain == Domain::DelayOrNone && x == 0.0;
         if let Ok(Value::Real(x)) = evaluate(model, demand.value)
             && (!demand.domain.has(x, Some((model.dt, model.duration)))
                 || (at_once(x) && model.arrivals.0 != Arrivals::AfterThreshold))

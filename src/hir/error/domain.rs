@@ -27,8 +27,8 @@ impl<T> Demand<T> {
             (_, Domain::Steps) => format!("`{what}`{of} is {value}, which is not a whole number of steps"),
             (_, Domain::Whole) => format!("the states of `{what}`{of} sum to {value} at the start, not to 1"),
             (_, Domain::BeforeTheEnd) => format!("`{what}`{of} is {value}, after the end of the run"),
-            (_, Domain::StepOrNone) if x == 0.0 => format!("`{what}`{of} is {value}"),
-            (_, Domain::StepAtLeast | Domain::StepOrNone) => {
+            (_, Domain::DelayOrNone) if x == 0.0 => format!("`{what}`{of} is {value}"),
+            (_, Domain::StepAtLeast | Domain::Delay | Domain::DelayOrNone) => {
                 format!("`{what}`{of} is {value}, less than the time step")
             }
             _ => format!("`{what}`{of} is {value}"),
@@ -45,13 +45,13 @@ impl<T> Demand<T> {
                 d.help("make `count` less, or run longer: `duration = ...`")
             }
             (_, Domain::BeforeTheEnd) => d.help("begin it earlier, or run longer: `duration = ...`"),
-            (_, Domain::StepOrNone) if x == 0.0 => d.help(
+            (_, Domain::DelayOrNone) if x == 0.0 => d.help(
                 "make it a step at least, or write `arrivals = after_threshold` in the `run` block: then spikes without a delay arrive between two steps, as in Brian2",
             ),
-            (_, Domain::StepAtLeast | Domain::StepOrNone) if what.starts_with("delay") => {
+            (_, Domain::Delay | Domain::DelayOrNone) => {
                 d.help("make the delay longer, or `dt` shorter: a spike is known at the end of the step that made it")
             }
-            (_, Domain::StepAtLeast | Domain::StepOrNone) => {
+            (_, Domain::StepAtLeast) => {
                 d.help("every value would be drawn once only: make `every` longer, or `dt` shorter")
             }
             (_, Domain::Steps) => d.help("make it whole steps, or `dt` shorter"),
