@@ -106,6 +106,25 @@ pub fn check_text(name: &str, directory: &Path, text: impl Into<String>, loader:
     Checked { sources, model, diagnostics: diagnostics.sorted() }
 }
 
+/// Reads what stands behind `target` in a `fit` block, `rate(s) = 40 Hz from 20 ms within 2 Hz`; names of files are relative to where the process is.
+/// What is wrong with it comes with its source.
+pub fn fit_target(text: &str) -> Result<hir::FitTarget, Checked> {
+    let block = format!("fit {{ free it = 0 .. 1; target\n{text}\n}}");
+    let mut checked = check_text("the target", Path::new(""), block, &Sources);
+    let model = checked.model.take();
+    if let Some(hir::Fit { targets, free, search: None, starts: None, iterations: None, .. }) =
+        model.and_then(|m| m.fit)
+        && let ([target], [_]) = (&targets[..], &free[..])
+    {
+        return Ok(hir::FitTarget { span: None, ..target.clone() });
+    }
+    if !checked.diagnostics.iter().any(Diagnostic::is_error) {
+        let d = Diagnostic::without_place(Code::BadValue, format!("`{text}` is more than a target"));
+        checked.diagnostics.push(d);
+    }
+    Err(checked)
+}
+
 /// A checked source with what an editor asks of it.
 #[derive(Debug)]
 pub struct Studied {

@@ -3,7 +3,7 @@
 #[cfg(feature = "xla")]
 use super::settings::DeviceName;
 use super::settings::{ModelSettings, PassSettings, PrecisionName};
-use super::{Exit, accuracy, blamed, complain, misused, report, say};
+use super::{Exit, accuracy, blamed, blamed_drawing, complain, misused, report, say};
 #[cfg(feature = "xla")]
 use crate::artefact::File;
 #[cfg(feature = "xla")]
@@ -118,7 +118,7 @@ pub fn run(args: &Args) -> Exit {
     };
     let experiment = match draft.experiment() {
         Ok(experiment) => experiment,
-        Err(errors) => return fail(&errors),
+        Err(errors) => return blamed_drawing(&checked, &options, &errors),
     };
     report(&checked.sources, &experiment.warnings);
     let plan = match experiment.plan(args.precision().into()) {

@@ -2,10 +2,10 @@
 
 use super::progress::{Interrupt, spinner};
 use super::settings::{EngineSettings, ModelSettings, PassSettings, PrecisionName};
-use super::{Exit, complain, deliver, memory, report, say, writable};
+use super::{Exit, blamed_where, complain, deliver, memory, report, say, writable};
 use crate::data;
-use crate::diag::Diagnostic;
-use crate::driver::{Differentiable, Fitted, Mode, Repeated, Ways};
+use crate::diag::{Code, Diagnostic};
+use crate::driver::{self, CompileOptions, Differentiable, Fitted, Mode, Repeated, Ways};
 use crate::fit::{self, Bounds, Method, Outcome, Runs, Search, Target, WHOLE, Watcher};
 use crate::hir::{self, Feature, FitTarget, Goal, Swept, SweptNumber, SweptValues, Wanted};
 use crate::ode;
@@ -31,7 +31,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME=LOW..HIGH")]
     free: Vec<String>,
     /// What the run records and a file with the trace to come near to, such as squid.soma.v=trace.csv; or a number that is read
-    /// out of it, such as rate(squid)=40Hz (repeatable)
+    /// out of it, such as rate(squid)=40Hz; or what stands in a `fit` block, such as 'rate(squid) = 40 Hz from 20 ms within 2 Hz' or
+    /// 'squid.soma.v = file("runs.csv", column = "second")' (repeatable)
     #[arg(long, value_name = "NAME=FILE")]
     target: Vec<String>,
     /// How the best values are looked for; lbfgs if neither this nor the file says it, nelder-mead where a target is a number
@@ -134,7 +135,21 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
     };
     let options = args.settings.options(&args.opt, args.engine.precision(), args.engine.engine.backend())?;
     let names: Vec<_> = asked.free.iter().map(|one| (one.name.clone(), one.span)).collect();
-    let fitted = Differentiable::parameters(&checked, &options, &names).map_err(fail)?;
+    // Bounds on the command line are settings, too.
+    let given = CompileOptions { set: [&options.set[..], &args.free].concat(), ..options.clone() };
+    let right = |written: &CompileOptions| {
+        let within = || {
+            let fitted = Differentiable::parameters(&checked, written, &names).ok()?;
+            let bounds = bounds(&asked.free, &fitted).ok()?;
+            Differentiable::within(&checked, written, &fitted, &ends(&bounds)).ok()
+        };
+        super::draft(&checked, written).is_ok_and(super::can_be_drawn) && (!args.free.is_empty() || within().is_some())
+    };
+    let blame = |errors: Vec<Diagnostic>| match errors.iter().any(|d| d.code == Code::Unsupported) {
+        true => fail(errors),
+        false => blamed_where(&checked, &given, &errors, right),
+    };
+    let fitted = Differentiable::parameters(&checked, &options, &names).map_err(blame)?;
     let bounds = bounds(&asked.free, &fitted).map_err(|errors| match errors.iter().all(|d| d.labels.is_empty()) {
         // What is wrong with the command line.
         true => {
@@ -143,8 +158,7 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
         }
         false => fail(errors),
     })?;
-    let ends: Vec<(f64, f64)> = bounds.iter().map(|b| (b.low, b.high)).collect();
-    let warnings = Differentiable::within(&checked, &options, &fitted, &ends).map_err(fail)?;
+    let warnings = Differentiable::within(&checked, &options, &fitted, &ends(&bounds)).map_err(blame)?;
     if !args.quiet {
         report(&checked.sources, &warnings);
     }
@@ -155,7 +169,7 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
         Method::Lbfgs => {
             let ways = Ways { mode: args.mode.mode(), memory: args.memory as u64 };
             let made = Differentiable::new(&checked, &options, &fitted, &first, &choice, ways);
-            let mut run = made.map_err(fail)?;
+            let mut run = made.map_err(blame)?;
             let targets = fit::targets(&asked.targets, &asked.directory, &run).map_err(fail)?;
             matters(&mut run, &bounds, &targets)?;
             memory = run.memory().unwrap_or(0);
@@ -170,7 +184,7 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
             (Box::new(run), targets)
         }
         Method::NelderMead => {
-            let run = Repeated::new(&checked, &options, &fitted, &first, Box::new(choice)).map_err(fail)?;
+            let run = Repeated::new(&checked, &options, &fitted, &first, Box::new(choice)).map_err(blame)?;
             let targets = fit::targets(&asked.targets, &asked.directory, &run).map_err(fail)?;
             (Box::new(run), targets)
         }
@@ -234,6 +248,10 @@ fn bounds(free: &[Swept], fitted: &[Fitted]) -> Result<Vec<Bounds>, Vec<Diagnost
         return Err(errors);
     }
     Ok(bounds.into_iter().flatten().map(|(low, high)| Bounds { low, high }).collect())
+}
+
+fn ends(bounds: &[Bounds]) -> Vec<(f64, f64)> {
+    bounds.iter().map(|b| (b.low, b.high)).collect()
 }
 
 /// What is fitted, and how: what the command line says, or else what the file says.
@@ -313,7 +331,7 @@ fn file(directory: &Path, target: &FitTarget) -> Option<PathBuf> {
     }
 }
 
-/// Reads `name=file`, `rate(name)=40Hz`.
+/// Reads `name=file`, `rate(name)=40Hz`, or the words of a `fit` block.
 fn read_target(text: &str) -> Result<FitTarget, Exit> {
     let wrong = || {
         complain(format!("`--target {text}` names no record and file"));
@@ -322,36 +340,44 @@ fn read_target(text: &str) -> Result<FitTarget, Exit> {
         );
         Exit::Usage
     };
+    let in_words = || {
+        driver::fit_target(text).map_err(|checked| {
+            report(&checked.sources, &checked.diagnostics);
+            Exit::Usage
+        })
+    };
     let (name, value) = text.split_once('=').ok_or_else(wrong)?;
     let (name, value) = (name.trim(), value.trim());
     if name.is_empty() || value.is_empty() {
         return Err(wrong());
     }
+    let trace = || {
+        let goal = Goal::Trace { file: value.into(), column: None };
+        Ok(FitTarget { of: name.into(), goal, span: None })
+    };
+    let quoted = value.starts_with('"') || value.starts_with("file(");
     let Some((feature, of)) = name.split_once('(').and_then(|(f, of)| Some((f.trim(), of.strip_suffix(')')?.trim())))
     else {
-        return Ok(FitTarget { of: name.into(), goal: Goal::Trace { file: value.into(), column: None }, span: None });
+        return if quoted { in_words() } else { trace() };
     };
     let Some(known) = Feature::ALL.into_iter().find(|known| known.name() == feature) else {
         // A place in a section looks like it.
+        if quoted {
+            return in_words();
+        }
         if value.parse::<f64>().is_err() && !value.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
-            return Ok(FitTarget {
-                of: name.into(),
-                goal: Goal::Trace { file: value.into(), column: None },
-                span: None,
-            });
+            return trace();
         }
         complain(format!("there is no `{feature}` that is read out of a run"));
         say(format!("help: there are {}", Feature::ALL.map(Feature::name).join(", ")));
         return Err(Exit::Usage);
     };
-    let read = ode::parse_override(&format!("x={value}")).map_err(|d| {
-        complain(d.message);
-        wrong()
-    })?;
+    // A number with a unit is all that need not be in the words of a file: `rate(squid)=40Hz`.
+    let Ok(read) = ode::parse_override(&format!("x={value}")) else { return in_words() };
     let number = read.unit.canonical(&read.number).filter(|x| x.is_finite() && *x != 0.0);
     let Some(number) = number else {
         complain(format!("`--target {text}`: a tenth of it says nothing of how near is near"));
-        say("help: a `fit` block in the model can say it: `target max(a.v) = 0 mV within 1 mV`");
+        say("help: say it: `--target 'max(a.v) = 0 mV within 1 mV'`");
         return Err(Exit::Usage);
     };
     let (value, dim) = (Wanted::Same(number), read.unit.dim);

@@ -28,8 +28,10 @@ mod sweep;
 mod train;
 mod verify;
 
+use crate::codegen::plan::Precision;
 use crate::diag::{self, Diagnostic};
 use crate::driver::{self, Checked, CompileOptions, Draft};
+use crate::passes::Backend;
 use crate::source::SourceMap;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -195,14 +197,38 @@ fn check(path: &Path) -> Checked {
 
 /// Says what is wrong on the way to a draft with these options: where the model is right as it is written, the command line is at fault.
 fn blamed(checked: &Checked, options: &CompileOptions, errors: &[Diagnostic]) -> Exit {
+    blamed_where(checked, options, errors, |written| draft(checked, written).is_ok())
+}
+
+/// The same of what goes wrong when files are read, edges drawn and parameters computed.
+fn blamed_drawing(checked: &Checked, options: &CompileOptions, errors: &[Diagnostic]) -> Exit {
+    blamed_where(checked, options, errors, |written| draft(checked, written).is_ok_and(can_be_drawn))
+}
+
+/// The same of anything else; `right` tells whether it goes well with the options of the model as it is written.
+fn blamed_where(
+    checked: &Checked,
+    options: &CompileOptions,
+    errors: &[Diagnostic],
+    right: impl FnOnce(&CompileOptions) -> bool,
+) -> Exit {
     report(&checked.sources, errors);
     let exit = Exit::of(errors);
     if checked.model.is_none() || !matches!(exit, Exit::Model | Exit::Usage) {
         return exit;
     }
     let written = options.as_written();
-    let right = || driver::compile(checked, &written, &mut |_, _, _| {}).and_then(Draft::new).is_ok();
-    if written != *options && right() { Exit::Usage } else { Exit::Model }
+    if written != *options && right(&written) { Exit::Usage } else { Exit::Model }
+}
+
+fn draft(checked: &Checked, options: &CompileOptions) -> Result<Draft, Vec<Diagnostic>> {
+    driver::compile(checked, options, &mut |_, _, _| {}).and_then(Draft::new)
+}
+
+/// Do files, edges and parameters go well? Of what the machine has no memory for, nothing bad is known.
+fn can_be_drawn(draft: Draft) -> bool {
+    let (cells, _) = draft.memory(Precision::F64, Backend::Native);
+    memory::most().is_some_and(|most| cells > most) || draft.experiment().is_ok()
 }
 
 /// Prints diagnostics for people.

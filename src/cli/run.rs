@@ -2,7 +2,7 @@
 
 use super::progress::{Interrupt, Progress};
 use super::settings::{EngineName, EngineSettings, ModelSettings, PassSettings, PrecisionName};
-use super::{Exit, accuracy, blamed, complain, deliver, memory, misused, report, say, sweep, writable};
+use super::{Exit, accuracy, blamed, blamed_drawing, complain, deliver, memory, misused, report, say, sweep, writable};
 use crate::codegen::plan::Plan;
 use crate::diag::Diagnostic;
 use crate::driver::{self, Checked, CompileOptions, Draft, Experiment, Made, Ready, Sample};
@@ -158,7 +158,7 @@ fn prepared(
     let precision = engine.precision().into();
     // What is recorded goes to files while the run goes on.
     fits((draft.memory(precision, backend).0, 0.0), more.memory)?;
-    let experiment = draft.experiment().map_err(fail)?;
+    let experiment = draft.experiment().map_err(|errors| blamed_drawing(&checked, &options, &errors))?;
     if !quiet {
         report(&checked.sources, &experiment.warnings);
     }

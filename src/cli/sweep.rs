@@ -6,9 +6,9 @@
 
 use super::progress::{self, Interrupt};
 use super::run::{Args, draw, fits, fits_on_disk};
-use super::{Exit, blamed, complain, deliver, memory, report, say};
+use super::{Exit, blamed, blamed_where, complain, deliver, memory, report, say};
 use crate::diag::Diagnostic;
-use crate::driver::{self, Checked, Crew, Done, Draft, Made, Sweep};
+use crate::driver::{self, Checked, CompileOptions, Crew, Done, Draft, Made, Sweep};
 use crate::engine::native::NativeOptions;
 use crate::hir;
 use crate::ode::{self, Design};
@@ -81,14 +81,24 @@ pub fn run(
         Exit::of(&errors)
     };
     let options = args.settings.options(&args.opt, args.engine.precision(), Backend::Native)?;
-    let (flat, _) = driver::flatten(model, &options).map_err(fail)?;
-    let design = ode::design(&flat, sweeps, &args.settings.set, args.settings.seed.is_some()).map_err(fail)?;
+    let (flat, _) = driver::flatten(model, &options).map_err(|errors| blamed(checked, &options, &errors))?;
+    let design = ode::design(&flat, sweeps, &args.settings.set, args.settings.seed.is_some());
+    let design = design.map_err(|errors| {
+        let alone = |written: &CompileOptions| {
+            let (flat, _) = driver::flatten(model, written).ok()?;
+            ode::design(&flat, sweeps, &[], false).ok()
+        };
+        blamed_where(checked, &options, &errors, |written| alone(written).is_some())
+    })?;
     let precision = args.engine.precision().into();
     let sweep = Sweep { checked, options: &options, design: &design, precision };
     let draft = look_at_all(&sweep, args)?;
     let runs = design.runs();
     let crew = crew(&draft, args, runs, precision)?;
-    let experiment = draft.experiment().map_err(|errors| fail(sweep.told(0, errors)))?;
+    let experiment = draft.experiment().map_err(|errors| {
+        let errors = sweep.told(0, errors);
+        blamed_in(&sweep, args, 0, &errors, super::can_be_drawn)
+    })?;
     if !args.quiet {
         report(&checked.sources, &experiment.warnings);
     }
@@ -290,15 +300,28 @@ const LOOKED_AT: usize = 2000;
 /// So many warnings of other runs than the first one are shown.
 const WARNINGS: usize = 10;
 
+/// Says what is wrong with a run: where it is right as it is written, the command line is at fault. A run of the file's own sweep is written, too.
+fn blamed_in(
+    sweep: &Sweep<'_>,
+    args: &Args,
+    run: usize,
+    errors: &[Diagnostic],
+    right: impl FnOnce(Draft) -> bool,
+) -> Exit {
+    let from_file = args.sweep.is_empty();
+    let given = if from_file { sweep.options.clone() } else { sweep.options(run) };
+    let draft = |written: &CompileOptions| match from_file {
+        true => Sweep { options: written, ..*sweep }.draft(run),
+        false => super::draft(sweep.checked, written),
+    };
+    blamed_where(sweep.checked, &given, errors, |written| draft(written).is_ok_and(right))
+}
+
 /// Looks at the values of the runs before any of them begins. Answers the first one.
 fn look_at_all(sweep: &Sweep<'_>, args: &Args) -> Result<Draft, Exit> {
-    let from_file = args.sweep.is_empty();
-    let fail = |run: usize, errors: Vec<Diagnostic>| {
-        let given = if from_file { sweep.options.clone() } else { sweep.options(run) };
-        blamed(sweep.checked, &given, &errors)
-    };
+    let fail = |run: usize, errors: Vec<Diagnostic>| blamed_in(sweep, args, run, &errors, |_| true);
     // Values that do not go together.
-    let apart = if from_file { Exit::Model } else { Exit::Usage };
+    let apart = if args.sweep.is_empty() { Exit::Model } else { Exit::Usage };
     let runs = sweep.design.runs();
     let shape = sweep.design.shape();
     let looked_at: Vec<usize> = if runs <= LOOKED_AT {

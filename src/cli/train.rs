@@ -2,8 +2,9 @@
 
 use super::progress::{Interrupt, spinner};
 use super::settings::{EngineSettings, ModelSettings, PassSettings};
-use super::{Exit, complain, deliver, memory, report, say, writable};
+use super::{Exit, blamed_where, complain, deliver, memory, report, say, writable};
 use crate::diag::Diagnostic;
+use crate::driver::CompileOptions;
 use crate::train::{Score, Session, Trained, Watcher};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
@@ -74,15 +75,13 @@ fn run_or_say(args: &Args) -> Result<Exit, Exit> {
         report(&checked.sources, &checked.diagnostics);
     }
     let Some(model) = &checked.model else { return Err(Exit::of(&checked.diagnostics)) };
-    let fail = |errors: Vec<Diagnostic>| {
-        report(&checked.sources, &errors);
-        Exit::of(&errors)
-    };
     let options = args.settings.options(&args.opt, args.engine.precision(), args.engine.engine.backend())?;
     let choice = || args.engine.choice();
     let threads = args.engine.threads.map_or_else(processors, |threads| threads as usize);
     let precision = args.engine.precision().into();
-    let mut session = Session::new(&checked, &options, &choice, threads, precision, args.memory).map_err(fail)?;
+    let begun = |options: &CompileOptions| Session::new(&checked, options, &choice, threads, precision, args.memory);
+    let blame = |errors: Vec<Diagnostic>| blamed_where(&checked, &options, &errors, |written| begun(written).is_ok());
+    let mut session = begun(&options).map_err(blame)?;
     let compile_s = begin.elapsed().as_secs_f64();
     let epochs = args.epochs.map_or_else(|| model.train.as_ref().map_or(1, |t| t.epochs as u64), u64::from);
     session.plan(epochs as usize);

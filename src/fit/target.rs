@@ -103,7 +103,7 @@ fn target(one: &FitTarget, directory: &Path, run: &dyn Runs) -> Result<Target, D
             let record = records.find(&one.of)?;
             let (path, times) = (directory.join(file), &run.outline().times[record]);
             let read = Trace::read(records, record, (&path, column.as_deref()), times).map(Target::Trace);
-            read.map_err(|d| match one.span.is_some() && d.message.ends_with(data::NOT_TWO) {
+            read.map_err(|d| match d.message.ends_with(data::NOT_TWO) {
                 true => d.help(format!("say which one has the values: `file(\"{file}\", column = \"...\")`")),
                 false => d,
             })

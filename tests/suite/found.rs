@@ -2869,3 +2869,130 @@ fn nested_and_joined_quotients_are_regular() {
         assert!(done.code == 1 && done.err.contains("NU0501"), "{quotient}: {}", done.err);
     }
 }
+
+/// A synapse, a cell with a time constant, and a network whose degree is a parameter.
+fn kicked(degree: &str, end: &str) -> String {
+    format!(
+        "synapse Kick {{ on event(weight: mV) {{ v += weight }} }}
+        cell Lif {{ param tau = 20 ms; state v: mV = 0 mV; v' = (25 mV - v) / tau; spike when v >= 20 mV {{ v = 0 mV }} }}
+        network main {{
+            param n = 2
+            param d = 1 ms
+            population a: Lif[6]
+            connect a -> a via Kick {{ rule = fixed_in_degree({degree}); weight = 0.1 mV; delay ~ uniform(d, 2 ms) }}
+        }}
+        run {{ duration = 50 ms; dt = 0.1 ms; record a.v; record spikes of a {end} }}"
+    )
+}
+
+/// Bounds of fits, swept names that are set, and what is found out while edges are drawn: the command line is at fault where the model is right without it.
+#[test]
+fn bounds_and_drawn_edges_are_blamed_on_who_set_them() {
+    let code = |model: &str, args: &[&str]| {
+        let done = done(model, args);
+        assert!(done.code == 0 || done.err.contains("error"), "{args:?}: {}", done.err);
+        done.code
+    };
+    let fit = |model: &str, more: &[&str]| {
+        code(model, &[&["fit", "m.neuro", "--engine", "interp", "--iterations", "1"], more].concat())
+    };
+    let target = ["--target", "rate(a)=40Hz"];
+    let right = kicked("n", "");
+    for (free, expected) in [("tau=10..20ms", 0), ("tau=-10..20ms", 2), ("tau=0..20ms", 2), ("none=1..2", 2)] {
+        assert_eq!(fit(&right, &[&["--free", free][..], &target].concat()), expected, "{free}");
+    }
+    let block = |low: &str| format!("{}\nfit {{ free tau = {low} .. 20 ms; target rate(a) = 40 Hz }}", kicked("n", ""));
+    assert_eq!(fit(&block("10"), &[]), 0);
+    assert_eq!(fit(&block("-10"), &[]), 1);
+    assert_eq!(fit(&block("-10"), &["--set", "n=3"]), 1);
+    assert_eq!(fit(&block("10"), &["--set", "n=-3"]), 2);
+    let run = |model: &str, more: &[&str]| {
+        code(model, &[&["run", "m.neuro", "--engine", "interp", "-o", "o.npz"], more].concat())
+    };
+    // What is drawn is known when edges are.
+    for (set, expected) in [("n=3", 0), ("n=50", 2), ("d=-1ms", 2)] {
+        assert_eq!(run(&right, &["--set", set]), expected, "{set}");
+        assert_eq!(run(&kicked("n", "sweep tau = [10, 20] ms"), &["--set", set]), expected, "{set}");
+    }
+    assert_eq!(run(&right, &["--sweep", "n=50,51"]), 2);
+    assert_eq!(run(&right.replace("n = 2", "n = 50"), &["--set", "tau=10ms"]), 1);
+    let swept = kicked("n", "sweep tau = [10, 20] ms");
+    assert_eq!(run(&swept, &[]), 0);
+    assert_eq!(run(&swept, &["--set", "tau=5ms"]), 2);
+    assert_eq!(run(&swept, &["--set", "n=-2"]), 2);
+    let wrong = kicked("n", "sweep tau = [-10, 20] ms");
+    assert_eq!(run(&wrong, &[]), 1);
+    assert_eq!(run(&wrong, &["--set", "n=3"]), 1);
+    let twice = kicked("n", "sweep tau = [10, 20] ms; sweep tau = [10, 20] ms");
+    assert_eq!(run(&twice, &["--set", "tau=5ms"]), 1);
+}
+
+/// A population may be called `sweep`, and what it records is beside what is swept.
+#[test]
+fn a_population_may_be_called_sweep() {
+    let text = "cell C { param g = 1 /ms; state v = 0; v' = g }
+        network main { population sweep: C[2] }
+        run { duration = 0.2 ms; dt = 0.1 ms; record sweep.v; sweep v = [1, 2] }";
+    for swept in ["v", "sweep.v"] {
+        let here = folder(&[("m.neuro", &text.replace("sweep v", &format!("sweep {swept}")))]);
+        let done = neuroc(&here, &["run", "m.neuro", "--engine", "interp", "-o", "o.npz"]);
+        assert_eq!(done.code, 0, "{}", done.err);
+        let found =
+            neuroc::results::Found::read(&here.path().join("o.npz"), &neuroc::results::Reading::default()).unwrap();
+        let neuroc::results::Found::Sweep(sweep) = found else { panic!("no sweep") };
+        assert_eq!((&sweep.axes[0].name[..], &sweep.axes[0].values[..]), (swept, &[1.0, 2.0][..]));
+        for (run, first) in sweep.runs.iter().zip([1.0, 2.0]) {
+            assert_eq!((&run.series[0].name[..], run.series[0].values.get(0, 1)), ("sweep.v", first));
+        }
+    }
+}
+
+/// The command line takes targets in the words of a `fit` block.
+#[test]
+fn targets_on_the_command_line_have_windows_and_columns() {
+    let here = folder(&[
+        ("m.neuro", &kicked("n", "")),
+        ("two.csv", "t,first,second\n0,0,1\n25,5,2\n50,1,2\n"),
+        ("each.csv", "20\n30\n40\n20\n30\n40\n"),
+    ]);
+    let fit = |targets: &[&str]| {
+        let mut args = vec![
+            "fit",
+            "m.neuro",
+            "--engine",
+            "interp",
+            "--iterations",
+            "1",
+            "--free",
+            "tau=10..20ms",
+            "--search",
+            "nelder-mead",
+        ];
+        targets.iter().for_each(|target| args.extend(["--target", target]));
+        neuroc(&here, &args)
+    };
+    for (target, shown) in [
+        ("rate(a) = 40 Hz from 20 ms to 45 ms within 2 Hz", "rate(a) from 20 ms to 45 ms is off"),
+        ("rate(a)=40Hz", "rate(a) is off"),
+        ("max(a.v) = 0 mV within 1 mV", "max(a.v) is off"),
+        ("rate(a) = file(\"each.csv\") * 1 Hz", "rate(a) is off"),
+        ("a.v = file(\"two.csv\", column = \"second\")", "a.v is off"),
+    ] {
+        let done = fit(&[target]);
+        assert!(done.code == 0 && done.out.contains(shown), "{target}: {}{}", done.out, done.err);
+    }
+    let done = fit(&["rate(a) = 40 Hz from 1 ms to 20 ms", "rate(a) = 40 Hz from 20 ms to 40 ms"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let done = fit(&["a.v = \"two.csv\""]);
+    assert!(done.code == 1 && done.err.contains("column = "), "{}", done.err);
+    for (target, said) in [
+        ("rate(a) = 40 Hz from 20 mV", "error"),
+        ("rate(a) = 40 Hz within", "error"),
+        ("rate(a) = 40 Hz; starts = 3", "is more than a target"),
+        ("rate(a) = 40 Hz }", "error"),
+        ("max(a.v)=0mV", "within 1 mV"),
+    ] {
+        let done = fit(&[target]);
+        assert!(done.code == 2 && done.err.contains(said), "{target}: {} {}", done.code, done.err);
+    }
+}

@@ -6,7 +6,7 @@
 use super::super::progress::{Interrupt, Progress};
 use super::super::run::fits;
 use super::super::settings::{EngineName, EngineSettings, PassSettings, PrecisionName};
-use super::super::{Exit, blamed, report, say};
+use super::super::{Exit, blamed, blamed_drawing, report, say};
 use super::{Args, estimate};
 use crate::diag::Diagnostic;
 use crate::driver::{self, Checked, Compiled, Draft, Experiment};
@@ -139,7 +139,11 @@ impl<'a> Runner<'a> {
         let draft = Draft::new(self.compiled(job)?).map_err(fail)?;
         let precision = job.precision.into();
         fits(draft.memory(precision, job.engine.backend()), None).map_err(Problem::Said)?;
-        let experiment = draft.experiment().map_err(fail)?;
+        let blame = |errors: Vec<Diagnostic>| {
+            let options = self.args.settings.options(job.passes, job.precision, job.engine.backend());
+            Problem::Said(options.map_or_else(|exit| exit, |options| blamed_drawing(self.checked, &options, &errors)))
+        };
+        let experiment = draft.experiment().map_err(blame)?;
         let choice = self.engine_settings(job).choice()?;
         let mut engine = match experiment.plan_for(&choice, precision) {
             Ok(plan) => experiment.engine(&plan, choice)?.engine,
