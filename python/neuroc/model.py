@@ -458,7 +458,8 @@ class Model:
         targets
             Traces as in `gradient`, and numbers that are read out of every cell: `spike_count(population)`, `rate`, `first_spike`, `interval`,
             `min(record)`, `max`, `mean`, `last`, `width`; a number (of a rate in Hz, of a time in ms, else in the unit of the record) or a text
-            with a unit, or a pair of that and what counts as far, a tenth of it if absent.
+            with a unit, or a pair of that and what counts as far, a tenth of it if absent. A text may be in the words of a `fit` block:
+            "40 Hz from 20 ms to 80 ms within 2 Hz", 'file("runs.csv", column = "second")'.
         search
             "lbfgs", by gradients, or "nelder-mead", without them: for any model, and where a target is a number.
         starts

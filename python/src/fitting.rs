@@ -15,11 +15,12 @@ use neuroc::engine::EngineError;
 use neuroc::fit::{self, Bounds, Number, Observed, Runs, Search, Target, Trace, WHOLE};
 use neuroc::hir::{Feature, Goal};
 use neuroc::simulate::Loss;
+use neuroc::source::SourceMap;
 use neuroc::units;
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A run whose losses are differentiated in parameters.
@@ -116,9 +117,11 @@ fn targets(run: &dyn Runs, given: &Bound<'_, PyDict>, checked: &Checked) -> PyRe
     let mut targets: Vec<Target> = Vec::new();
     for (name, to) in given {
         let name: String = name.extract().map_err(|_| usage("targets are named as the records are: a text"))?;
-        let target = match feature(&name) {
-            Some((feature, of)) => number(run, &name, feature, of, &to, &wrong)?,
-            None => trace(run, &name, &to, &wrong)?,
+        let words = to.extract::<String>().ok().filter(|text| in_words(text, feature(&name).is_some()));
+        let target = match (words, feature(&name)) {
+            (Some(text), _) => as_in_a_file(run, &format!("{name} = {text}"), checked)?,
+            (None, Some((feature, of))) => number(run, &name, feature, of, &to, &wrong)?,
+            (None, None) => trace(run, &name, &to, &wrong)?,
         };
         let shown = |target: &Target| target.shown(&run.outline().records).0;
         if targets.iter().any(|other| shown(other) == shown(&target)) {
@@ -137,6 +140,20 @@ fn feature(name: &str) -> Option<(Feature, &str)> {
     let (word, of) = name.split_once('(')?;
     let feature = Feature::ALL.into_iter().find(|feature| feature.name() == word.trim())?;
     Some((feature, of.strip_suffix(')')?.trim()))
+}
+
+/// Is it in the words of a `fit` block, `40 Hz from 20 ms within 2 Hz` or `file("runs.csv", column = "second")`?
+fn in_words(text: &str, number: bool) -> bool {
+    let windowed = text.split_whitespace().any(|word| ["from", "to", "within"].contains(&word));
+    text.trim_start().starts_with("file(") || number && windowed
+}
+
+/// A target as a `fit` block has it; files are relative to where the process is.
+fn as_in_a_file(run: &dyn Runs, text: &str, checked: &Checked) -> PyResult<Target> {
+    let wrong = |sources: &SourceMap, errors: &[Diagnostic]| error::of_setting(error::model(sources, errors));
+    let asked = driver::fit_target(text).map_err(|found| wrong(&found.sources, &found.diagnostics))?;
+    let found = fit::targets(&[asked], Path::new(""), run).map_err(|errors| wrong(&checked.sources, &errors))?;
+    found.into_iter().next().ok_or_else(|| usage(format!("`{text}` is no target")))
 }
 
 fn number(

@@ -144,6 +144,9 @@ def test_numbers_that_are_read_out_of_a_run(squid):
     assert fit.off["spike_count(cells)"] == (0, "1") and fit.off["interval(cells)"][1] == "ms"
     # A text has a unit; what is left out is what the file says.
     assert model.fit(targets={"max(w)": ("0.2862 nA", "3 pA")}, iterations=2).off["max(cells.w)"][1] == "pA"
+    # So has one in the words of the file, where a window may stand.
+    windowed = model.fit(targets={"rate(cells)": "40 Hz from 20 ms within 2 Hz"}, iterations=2)
+    assert windowed.off["rate(cells) from 20 ms"][1] == "Hz"
     for targets, words in [
         ({"rate(cells)": "40 mV"}, "a rate"),
         ({"rate(others)": 1}, "does not record spikes of `others`"),
