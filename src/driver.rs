@@ -108,7 +108,7 @@ pub fn check_text(name: &str, directory: &Path, text: impl Into<String>, loader:
 
 /// Reads what stands behind `target` in a `fit` block, `rate(s) = 40 Hz from 20 ms within 2 Hz`; names of files are relative to where the process is.
 /// What is wrong with it comes with its source.
-pub fn fit_target(text: &str) -> Result<hir::FitTarget, Checked> {
+pub fn fit_target(text: &str) -> Result<hir::FitTarget, Box<Checked>> {
     let block = format!("fit {{ free it = 0 .. 1; target\n{text}\n}}");
     let mut checked = check_text("the target", Path::new(""), block, &Sources);
     let model = checked.model.take();
@@ -122,7 +122,7 @@ pub fn fit_target(text: &str) -> Result<hir::FitTarget, Checked> {
         let d = Diagnostic::without_place(Code::BadValue, format!("`{text}` is more than a target"));
         checked.diagnostics.push(d);
     }
-    Err(checked)
+    Err(Box::new(checked))
 }
 
 /// A checked source with what an editor asks of it.
