@@ -433,6 +433,7 @@ pub fn interface(docs: &[String], compiled: &Compiled, extent: &Extent, setup: &
             | Source::Escaping(..)
             | Source::Injected(..)
             | Source::InjectedSlope(..)
+            | Source::Diffusion(..)
             | Source::Adjoint(_)
             | Source::Seed(_)
             | Source::Gradient(..)

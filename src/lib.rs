@@ -300,6 +300,7 @@
 //! | where cells and sections are in space, what a current makes at a contact; what a probe hears | `src/morphology/space.rs`; `src/hir/probe.rs`, `escape` in `src/discretize/cable.rs`, `src/simulate/potential.rs` | `tests/suite/lfp.rs`, `tests/errors/probe_*` |
 //! | what `neuroc info` says of a cell's shape and membrane | `src/cli/info.rs`, `src/ode/passive.rs` | `tests/suite/cables.rs`, `tests/suite/cli.rs` |
 //! | how cables are solved | `src/discretize/cable.rs`; `solve` in `src/interp/memory.rs` and `src/runtime/branches.rs` | `tests/suite/cables.rs` |
+//! | what ions diffuse in, and how they are solved for | `Lumen` in `src/morphology/mod.rs`, `diffusion` in `src/hir/morphology.rs`; `src/discretize/diffusion.rs`, `of_diffusion` in `src/adaptive/equations.rs` | `tests/suite/diffusion.rs` |
 //! | in which order the kernels of branched cells run | `src/codegen/plan/trees.rs` | there |
 //! | branched cells on devices: tables of elements, the order of elimination along a tree | `src/codegen/plan/ties.rs` and `elimination.rs`; `branches.rs` of `src/codegen/stablehlo/` | there, `tests/suite/engines.rs`, `tests/suite/cables.rs` |
 //! | where compartments stand in memory | `src/runtime/branches.rs`, `src/runtime/branched.rs`, `src/engine/branches.rs` | there, `tests/suite/cables.rs` |

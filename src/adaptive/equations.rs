@@ -11,6 +11,7 @@ use super::sparse::{Factors, Pattern};
 use super::tape::{Changes, Ground, Scene, Tape, changes};
 use crate::engine::{Edges, EngineError};
 use crate::ode::{Connection, Kind, Model, Node, NodeId, Terminal, derivative, derivative_in, derivative_in_dv};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Where the value of an expression goes.
@@ -77,6 +78,17 @@ struct Wire {
     slopes: Vec<(usize, f64)>,
 }
 
+/// Two compartments between which ions diffuse.
+#[derive(Debug, Clone)]
+struct Passage {
+    /// The concentrations.
+    ends: [usize; 2],
+    /// How fast each follows the other, per ms.
+    speeds: [f64; 2],
+    /// What that makes of their slopes: in themselves and in each other.
+    slopes: Vec<(usize, f64)>,
+}
+
 /// How much has been computed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Work {
@@ -94,6 +106,7 @@ pub struct Equations {
     parts: Vec<Part>,
     junctions: Vec<Junctions>,
     wires: Vec<Wire>,
+    passages: Vec<Passage>,
     sums: Vec<Vec<f64>>,
     mass: Vec<f64>,
     pattern: Pattern,
@@ -154,12 +167,13 @@ fn lost(what: &str) -> EngineError {
 }
 
 impl Equations {
-    /// The equations of a model. `edges` are those of its connections, `axial` the conductances of its cables.
+    /// The equations of a model. `edges` are those of its connections, `axial` the conductances of its cables, `ions` those of what diffuses.
     pub fn new(
         model: &mut Model,
         ground: &Ground,
         edges: &[Arc<Edges>],
         axial: &[Vec<f64>],
+        ions: &[Vec<f64>],
     ) -> Result<Equations, EngineError> {
         let size = size(model, ground);
         let mut mass = vec![1.0; size];
@@ -181,6 +195,13 @@ impl Equations {
                 }
             }
             wires.push(wire);
+        }
+        let mut passages = Vec::new();
+        for (diffusion, conductances) in ions.iter().enumerate() {
+            passages.extend(of_diffusion(model, ground, diffusion, conductances)?);
+        }
+        for [a, b] in passages.iter().map(|passage: &Passage| passage.ends.map(|end| end as u32)) {
+            places.extend([(a, a), (a, b), (b, b), (b, a)]);
         }
         // Slopes as pairs of row and column first.
         let mut drafts = Vec::new();
@@ -268,6 +289,12 @@ impl Equations {
                 }
             }
         }
+        for passage in &mut passages {
+            let ([a, b], [of_a, of_b]) = (passage.ends.map(|end| end as u32), passage.speeds);
+            for (row, column, slope) in [(a, a, -of_a), (a, b, of_a), (b, b, -of_b), (b, a, of_b)] {
+                passage.slopes.push((place(&(row, column))?, slope));
+            }
+        }
         let factors = Factors::new(&pattern);
         let numbers = pattern.columns.len();
         Ok(Equations {
@@ -275,6 +302,7 @@ impl Equations {
             sums: junctions.iter().map(|of: &Junctions| vec![0.0; of.edges.offsets.len() - 1]).collect(),
             junctions,
             wires,
+            passages,
             mass,
             jacobian: vec![0.0; numbers],
             matrix: vec![0.0; numbers],
@@ -291,7 +319,7 @@ impl Equations {
     pub fn slopes(&mut self, t: f64, y: &[f64]) {
         self.work.slopes += 1;
         self.across(t, y, true);
-        let Equations { parts, junctions, wires, sums, jacobian, pattern, switched, still, mass, .. } = self;
+        let Equations { parts, junctions, wires, passages, sums, jacobian, pattern, switched, still, mass, .. } = self;
         jacobian.fill(0.0);
         let scene = Scene { y, t, switched: *switched, junctions: sums, arrived: &[], across: &[] };
         for part in parts {
@@ -322,7 +350,8 @@ impl Equations {
                 }
             }
         }
-        for &(place, slope) in wires.iter().flat_map(|wire| &wire.slopes) {
+        let of_passages = passages.iter().flat_map(|passage| &passage.slopes);
+        for &(place, slope) in wires.iter().flat_map(|wire| &wire.slopes).chain(of_passages) {
             jacobian[place] += slope;
         }
         // A clamp holds what is refractory, too: the state follows it.
@@ -386,7 +415,7 @@ impl rodas::Equations for Equations {
     fn rates(&mut self, t: f64, y: &[f64], f: &mut [f64]) {
         self.work.rates += 1;
         self.across(t, y, false);
-        let Equations { parts, wires, sums, switched, still, mass, .. } = self;
+        let Equations { parts, wires, passages, sums, switched, still, mass, .. } = self;
         f.fill(0.0);
         wires.iter_mut().for_each(|wire| wire.membrane.fill(0.0));
         let scene = Scene { y, t, switched: *switched, junctions: sums, arrived: &[], across: &[] };
@@ -414,6 +443,11 @@ impl rodas::Equations for Equations {
                 f[parent] -= flows * wire.per_current[parent];
                 f[at] -= wire.membrane[at] * wire.per_density[at];
             }
+        }
+        for &Passage { ends: [a, b], speeds, .. } in passages.iter() {
+            let fall = y[b] - y[a];
+            f[a] += speeds[0] * fall;
+            f[b] -= speeds[1] * fall;
         }
         let rests = f.iter_mut().zip(still).zip(mass).filter(|((_, still), mass)| **still && **mass != 0.0);
         rests.for_each(|((f, _), _)| *f = 0.0);
@@ -464,6 +498,55 @@ fn of_connection(model: &mut Model, ground: &Ground, at: usize, edges: &Arc<Edge
     let count = ends.len();
     let current = Tape::over(model, ground, here.population, count, &[current, slope])?;
     Ok(Junctions { edges: edges.clone(), ends, current, across: vec![0.0; count], slopes: vec![0.0; count] })
+}
+
+/// Between which compartments ions diffuse. What meets in a node, which has no volume, passes straight from each to each: a star of conductances is a
+/// mesh of `G_i G_j` over their sum.
+fn of_diffusion(
+    model: &Model,
+    ground: &Ground,
+    diffusion: usize,
+    conductances: &[f64],
+) -> Result<Vec<Passage>, EngineError> {
+    let d = &model.diffusions[diffusion];
+    let Kind::Tree { tree, .. } = &model.populations[d.population].kind else { return Err(lost("a tree")) };
+    let count = ground.sizes[d.population];
+    let mut unknowns: Vec<Option<usize>> = vec![None; count];
+    for &pool in &d.pools {
+        let population = model.state(pool).population;
+        let (_, own) = model.elements(population).ok_or_else(|| lost("a pool"))?;
+        let first = ground.unknowns[pool.0 as usize].ok_or_else(|| lost("a pool"))?;
+        for at in 0..ground.sizes[population] {
+            let element = at / own.len() * tree.len() + own[at % own.len()] as usize;
+            unknowns[element] = Some(first + at);
+        }
+    }
+    let volume = |at: usize| tree.lumens[d.lumen as usize].volume[at % tree.len()];
+    let mut found = Vec::new();
+    let mut join = |[a, b]: [usize; 2], conductance: f64| {
+        if let (Some(x), Some(y)) = (unknowns[a], unknowns[b]) {
+            let speeds = [a, b].map(|at| conductance / volume(at));
+            found.push(Passage { ends: [x, y], speeds, slopes: Vec::new() });
+        }
+    };
+    // What meets in each node.
+    let mut nodes: BTreeMap<usize, Vec<(usize, f64)>> = BTreeMap::new();
+    for (at, &conductance) in conductances.iter().enumerate().filter(|(_, conductance)| **conductance > 0.0) {
+        let parent = at - at % tree.len() + tree.parents[at % tree.len()] as usize;
+        let is_node = |at: usize| !tree.is_compartment(at % tree.len());
+        match (is_node(at), is_node(parent)) {
+            (false, false) => join([at, parent], conductance),
+            (true, _) => nodes.entry(at).or_default().push((parent, conductance)),
+            (false, true) => nodes.entry(parent).or_default().push((at, conductance)),
+        }
+    }
+    for around in nodes.values() {
+        let sum: f64 = around.iter().map(|(_, conductance)| conductance).sum();
+        for (number, &(a, first)) in around.iter().enumerate() {
+            around[..number].iter().for_each(|&(b, second)| join([a, b], first * second / sum));
+        }
+    }
+    Ok(found)
 }
 
 fn of_cable(model: &Model, ground: &Ground, cable: usize, axial: &[f64]) -> Result<Wire, EngineError> {

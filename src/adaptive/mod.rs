@@ -19,7 +19,7 @@ pub mod tape;
 
 pub use refuse::refused;
 
-use crate::discretize::{connection_space, projection_space};
+use crate::discretize::{connection_space, diffusion, projection_space};
 use crate::engine::{Effort, Engine, EngineError, Setup, Spike};
 use crate::ode::{self, Condition, Kind, Model, Node, NodeId, Tolerances};
 use crate::operators::{BinaryOp, UnaryOp};
@@ -164,6 +164,10 @@ impl Adaptive {
         for (cable, number) in self.model.cables.iter().zip(0..) {
             axial.push(self.values(Source::Axial(number), ground.sizes[cable.population])?);
         }
+        let mut passages = Vec::new();
+        for (number, diffusion) in self.model.diffusions.iter().enumerate() {
+            passages.push(self.values(diffusion::link(number), ground.sizes[diffusion.population])?);
+        }
         let mut lines = Vec::new();
         for p in 0..self.model.projections.len() {
             let edges = edges(projection_space(&self.model, p))?;
@@ -172,7 +176,7 @@ impl Adaptive {
             let delays = self.values(Source::Delay(p as u32), count)?;
             lines.push(events::Lines { edges, weights, delays });
         }
-        let equations = Equations::new(&mut self.model, &ground, &joined, &axial)?;
+        let equations = Equations::new(&mut self.model, &ground, &joined, &axial, &passages)?;
         let model = &mut self.model;
         let (mut switches, mut ahead, mut conditions) = (Vec::new(), Vec::new(), Vec::new());
         for population in 0..model.populations.len() {

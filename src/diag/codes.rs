@@ -334,6 +334,8 @@ radii are above zero, and the points of type 1, the soma, are joined to each oth
 What the membrane has stands in regions, which name sections or are `all`; of two regions that give a
 section `cm`, `ra` or `v_init` the later one counts, and a channel is in a compartment once. A place is
 `dend(0.3)`: 0 is the start of the section, 1 its end.
+Ions of a pool diffuse along sections, with `diffusion = 0.22 um2/ms` in the pool of a region, and there in a
+`shell` if they do not fill the cross-section; compartments that are written by hand have no length.
 
   right   cell Ball {
               section soma { length = 20 um; diam = 20 um }

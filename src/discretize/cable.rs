@@ -24,7 +24,6 @@ use crate::morphology::Measure;
 use crate::ode::{
     Cable, Connection, Graph, MembraneCurrent, Model, Node, NodeId, Through, derivative, derivative_in_dv,
 };
-use crate::source::Span;
 use crate::step::{BinaryOp, FieldId, FieldKind, Map, RegionBuilder, Role, Solve, Source, Stage, UnaryOp};
 use crate::units::Dim;
 
@@ -86,15 +85,9 @@ impl Lowering<'_> {
         let mut b = draft.over(space);
         let origin = self.origin(c.span);
         b.set_origin(origin);
-        let measure = |of: &mut Self, b: &mut RegionBuilder, measure: Measure| {
-            let name = format!("{}'{}", of.model.populations[c.population].name, measure.name());
-            let source = Source::Measure(space.0, measure.number());
-            let field = of.field(source, name, FieldKind::Data, Some(space), Span::default());
-            b.field(field)
-        };
-        let near = measure(self, &mut b, Measure::Near);
-        let far = measure(self, &mut b, Measure::Far);
-        let joined = measure(self, &mut b, Measure::Joined);
+        let near = self.measured(&mut b, space, Measure::Near);
+        let far = self.measured(&mut b, space, Measure::Far);
+        let joined = self.measured(&mut b, space, Measure::Joined);
         let ra = match self.model.graph.node(c.ra) {
             Node::Param(p) if self.model.param(p).population.is_some() => {
                 let field = self.param(p);

@@ -24,8 +24,15 @@ pub(super) fn step(stages: &mut Stages<'_>) {
 /// `x + n expm1(b s dt) / b`.
 pub(super) fn advance(g: &mut Graph, state: StateId, rate: NodeId, dt: NodeId) -> NodeId {
     let x = g.add(Node::State(state));
-    let (mut n, step) = peel(g, rate, state, dt);
-    let change = match derivative(g, n, state) {
+    let (n, step) = peel(g, rate, state, dt);
+    let (n, reach) = exponential(g, state, n, step);
+    let change = g.binary(BinaryOp::Mul, n, reach);
+    g.binary(BinaryOp::Add, x, change)
+}
+
+/// `(n, expm1(b s dt) / b)`, whose product is what a state moves by; `n` may be written in another way.
+pub(super) fn exponential(g: &mut Graph, state: StateId, mut n: NodeId, step: NodeId) -> (NodeId, NodeId) {
+    let reach = match derivative(g, n, state) {
         None => step,
         Some(b) if depends(g, b, state) => {
             let z = tangent(g, b, step, 1.0, true);
@@ -37,6 +44,7 @@ pub(super) fn advance(g: &mut Graph, state: StateId, rate: NodeId, dt: NodeId) -
         Some(b) => {
             // `b` is needed anyway: with it, `a + b x` takes fewer operations than the equation as it was written.
             if let Ok(row) = linear::row(g, n, &|s| s == state) {
+                let x = g.add(Node::State(state));
                 let along = g.binary(BinaryOp::Mul, b, x);
                 n = row.constant.map_or(along, |a| g.binary(BinaryOp::Add, a, along));
             }
@@ -46,8 +54,7 @@ pub(super) fn advance(g: &mut Graph, state: StateId, rate: NodeId, dt: NodeId) -
             g.binary(BinaryOp::Div, e, b)
         }
     };
-    let change = g.binary(BinaryOp::Mul, n, change);
-    g.binary(BinaryOp::Add, x, change)
+    (n, reach)
 }
 
 /// `b step`, but not above `most`; where the tangent is one of a curve (it `bends`) and vertical, 0, which makes Euler's step.

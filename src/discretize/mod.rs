@@ -7,6 +7,7 @@
 mod cable;
 mod cnexp;
 mod crank_nicolson;
+pub mod diffusion;
 mod euler;
 mod exact;
 mod exp_euler;
@@ -20,6 +21,7 @@ mod rk4;
 mod stages;
 
 use crate::hir::{Arrivals, Coincident, Method};
+use crate::morphology::Measure;
 use crate::ode::instant::{self, begun_until};
 use crate::ode::{
     Clamp, Condition, Jump, Kind, Meets, Model, Node, NodeId, Param, ParamId, Projection, Record, STRETCH, Spike,
@@ -33,7 +35,7 @@ use crate::step::{
 use crate::units::Dim;
 use plasticity::Remembered;
 use rustc_hash::FxHashMap as HashMap;
-use stages::{Stage, Stages, Target, Update};
+use stages::{Flow, Stage, Stages, Target, Update};
 
 /// Adds the stages of a step of a population; every state is updated in one of them.
 type Scheme = fn(&mut Stages<'_>);
@@ -100,6 +102,7 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
         crank_nicolson::membranes_in_the_middle(&mut model, dt);
     }
     let rows = cable::rows(&mut model);
+    let predicted = diffusion::predicted(&mut model, &stages, dt);
     let slopes: Vec<Option<NodeId>> = (0..model.connections.len()).map(|c| cable::slope(&mut model, c)).collect();
     let mut spaces = spaces(&model);
     spaces.truncate(model.populations.len() + model.connections.len() + projections);
@@ -112,6 +115,7 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     populations.clone().for_each(|population| lowering.init(&mut init, population));
     (0..model.cables.len()).for_each(|cable| lowering.axial(&mut init, cable));
     (0..model.cables.len()).for_each(|cable| lowering.at_rest(&mut init, cable));
+    (0..model.diffusions.len()).for_each(|diffusion| lowering.passages(&mut init, diffusion));
     lowering.look(&mut init, |of, v| of.state(v));
     (0..projections).for_each(|projection| lowering.edge_values(&mut init, projection));
     lowering.function(Role::Init, init);
@@ -142,6 +146,7 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     // What flows through junctions is known before the rows of cables are made.
     lowering.edges(&mut step, Role::Step, 0, &slopes);
     lowering.graded(&mut step, Role::Step, 0, sent.first().map_or(&[], Vec::as_slice));
+    lowering.diffuse(&mut step, &predicted, diffusion::PREDICTED);
     rows.iter().for_each(|row| lowering.solve(&mut step, row));
     for (stage, sent) in sent.iter().enumerate() {
         if stage > 0 {
@@ -150,6 +155,13 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
         }
         for (population, stages) in stages.iter().enumerate() {
             let updates = stages.get(stage).map_or(&[][..], |stage| &stage.updates);
+            lowering.updates(&mut step, population, updates);
+        }
+        let here = || stages.iter().filter_map(|stages| stages.get(stage));
+        let flows: Vec<Flow> = here().flat_map(|stage| &stage.flows).copied().collect();
+        lowering.diffuse(&mut step, &flows, diffusion::SOLVED);
+        for (population, stages) in stages.iter().enumerate() {
+            let updates = stages.get(stage).map_or(&[][..], |stage| &stage.late);
             lowering.updates(&mut step, population, updates);
         }
     }
@@ -385,6 +397,14 @@ impl<'s> Lowering<'s> {
         self.field(source, &param.name, kind, over, param.span)
     }
 
+    /// A number of the compartments that are the elements of a space.
+    fn measured(&mut self, b: &mut RegionBuilder, space: SpaceId, measure: Measure) -> ValueId {
+        let name = format!("{}'{}", self.program.space(space).name, measure.name());
+        let source = Source::Measure(space.0, measure.number());
+        let field = self.field(source, name, FieldKind::Data, Some(space), Span::default());
+        b.field(field)
+    }
+
     /// What is computed for a state.
     fn target(&mut self, target: Target) -> FieldId {
         let (id, source, name) = match target {
@@ -510,13 +530,7 @@ impl<'s> Lowering<'s> {
                     let field = self.next(s);
                     self.read(b, values.space, field)
                 }
-                Node::Measure(measure) => {
-                    let (space, number) = (values.space, measure.number());
-                    let name = format!("{}'{}", self.program.space(space).name, measure.name());
-                    let source = Source::Measure(space.0, number);
-                    let field = self.field(source, name, FieldKind::Data, Some(space), Span::default());
-                    b.field(field)
-                }
+                Node::Measure(measure) => self.measured(b, values.space, measure),
                 Node::Slope(s, stage) => {
                     let field = self.target(Target::Slope(s, stage));
                     b.field(field)

@@ -10,9 +10,12 @@
 //! With order 2, potentials and pools are known at whole steps and all else half a step later. So both are moved with the gates in the middle of their step; pools
 //! with the mean of the old and the new potential. A current that reads a pool by itself, such as by its Nernst potential, or a pool that
 //! reads another one, takes what that has come to half a step after the old values.
+//!
+//! Pools whose ions diffuse move at the same time and with the same rates, but together along the sections (`diffusion.rs`): what is late waits for them.
 
-use super::exp_euler::advance;
-use super::stages::Stages;
+use super::diffusion::{PREDICTED, SOLVED};
+use super::exp_euler::{advance, exponential};
+use super::stages::{Flow, Stages};
 use super::{kinetics, noise};
 use crate::hir::StateKind;
 use crate::ode::{Graph, Kind, Model, Node, NodeId, State, StateId};
@@ -76,13 +79,23 @@ impl Order {
         };
         let middle = second.then(|| Middle::of(model, population, dt));
         let mut first = Vec::new();
-        let mut pools = Vec::new();
+        let (mut pools, mut flows) = (Vec::new(), Vec::new());
         let mut memo = HashMap::default();
         for &s in &early {
             let &State { rate, kind, .. } = model.state(s);
             match kind {
                 StateKind::Pool if self.pools != Pools::Free => {
-                    pools.push((s, pool(model, s, dt, middle.as_ref().map(|middle| (middle, &next)))));
+                    let middle = middle.as_ref().map(|middle| (middle, &next));
+                    if model.diffuses(s) {
+                        let parts = |g: &mut Graph, s, rate, dt| <[NodeId; 2]>::from(exponential(g, s, rate, dt));
+                        let [rate, reach] = pool(model, s, dt, middle, parts);
+                        let (flow, new) = diffusing(&mut model.graph, Flow { state: s, rate, reach }, second);
+                        flows.push(flow);
+                        pools.push((s, new));
+                        continue;
+                    }
+                    let [new] = pool(model, s, dt, middle, |g, s, rate, dt| [advance(g, s, rate, dt)]);
+                    pools.push((s, new));
                 }
                 StateKind::Pool | StateKind::Gate | StateKind::Plain => {
                     let g = &mut model.graph;
@@ -110,7 +123,8 @@ impl Order {
         for (_, value) in together.iter_mut().flatten() {
             *value = model.graph.replace(*value, &leaf, &mut memo);
         }
-        for mut updates in [first, pools, last] {
+        for (mut updates, solved) in [(first, Vec::new()), (pools, flows), (last, Vec::new())] {
+            stages.diffuse(solved);
             let g = &mut stages.model.graph;
             noise::add(g, &noise, &mut updates);
             for (s, value) in &mut updates {
@@ -125,8 +139,28 @@ impl Order {
     }
 }
 
-/// The new value of a pool, by its own exponential with all currents held: they are not part of its tangent.
-fn pool(model: &mut Model, s: StateId, dt: NodeId, middle: Option<(&Middle, &HashMap<StateId, NodeId>)>) -> NodeId {
+/// How a pool moves that diffuses, and its new value: where the middle of the step is solved for, it goes as far again.
+fn diffusing(g: &mut Graph, mut flow: Flow, second: bool) -> (Flow, NodeId) {
+    let solved = g.add(Node::Point(flow.state, SOLVED));
+    if !second {
+        return (flow, solved);
+    }
+    let two = g.number(2.0, Dim::ONE);
+    flow.reach = g.binary(BinaryOp::Div, flow.reach, two);
+    let old = g.add(Node::State(flow.state));
+    let twice = g.binary(BinaryOp::Add, solved, solved);
+    (flow, g.binary(BinaryOp::Sub, twice, old))
+}
+
+/// What `made` makes of the rate of a pool and of the time step, such as its new value by its own exponential; with all currents held: they are
+/// not part of its tangent.
+fn pool<const N: usize>(
+    model: &mut Model,
+    s: StateId,
+    dt: NodeId,
+    middle: Option<(&Middle, &HashMap<StateId, NodeId>)>,
+    made: impl FnOnce(&mut Graph, StateId, NodeId, NodeId) -> [NodeId; N],
+) -> [NodeId; N] {
     let State { rate, currents, .. } = model.state(s).clone();
     let g = &mut model.graph;
     // No method that has this order has slopes.
@@ -134,14 +168,14 @@ fn pool(model: &mut Model, s: StateId, dt: NodeId, middle: Option<(&Middle, &Has
     let mut memo: HashMap<NodeId, NodeId> =
         currents.iter().enumerate().map(|(at, &current)| (current, g.add(held(at)))).collect();
     let rate = g.replace(rate, &|_| None, &mut memo);
-    let mut new = advance(g, s, rate, dt);
+    let mut new = made(g, s, rate, dt);
     let mut flowing = currents;
     if let Some((middle, next)) = middle {
-        new = middle.of_all(g, new, Some(s), next);
+        new = new.map(|new| middle.of_all(g, new, Some(s), next));
         flowing.iter_mut().for_each(|current| *current = middle.of_all(g, *current, None, next));
     }
     let leaf = |node: Node| (0..flowing.len()).find(|&at| node == held(at)).map(|at| flowing[at]);
-    g.replace(new, &leaf, &mut HashMap::default())
+    new.map(|new| g.replace(new, &leaf, &mut HashMap::default()))
 }
 
 /// The middle of a step, in terms of what is known at its beginning and of the new potentials.
@@ -158,7 +192,11 @@ impl Middle {
         let g = &mut model.graph;
         let two = g.number(2.0, Dim::ONE);
         let half = g.binary(BinaryOp::Div, dt, two);
-        let later = |s: StateId| (s, advance(&mut model.graph, s, model.states[s.0 as usize].rate, half));
+        // What diffuses is looked for along the sections, before all else.
+        let later = |s: StateId| match model.diffuses(s) {
+            true => (s, model.graph.add(Node::Point(s, PREDICTED))),
+            false => (s, advance(&mut model.graph, s, model.states[s.0 as usize].rate, half)),
+        };
         Middle { half, pools: pools.into_iter().map(later).collect() }
     }
 

@@ -6,6 +6,8 @@
 //! Where nothing connects the cells of a population, all stages of a step are one expression for each state. Where junctions do, the
 //! derivatives of a stage, and the values that the next one looks at, are stored: the currents of the next one depend on those of others.
 
+#[cfg(doc)]
+use super::diffusion;
 use super::euler::advance;
 use crate::hir::Method;
 use crate::ode::{Connection, Model, Node, NodeId, StateId};
@@ -32,10 +34,22 @@ pub(super) struct Update {
     pub together: bool,
 }
 
+/// What a pool whose ions diffuse would do by itself: it would move by `rate * reach`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Flow {
+    pub state: StateId,
+    pub rate: NodeId,
+    pub reach: NodeId,
+}
+
 /// The updates between two times at which the currents of junctions are summed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stage {
     pub updates: Vec<Update>,
+    /// The pools that are solved for along the sections then.
+    pub flows: Vec<Flow>,
+    /// The updates behind that.
+    pub late: Vec<Update>,
     /// The time that it looks at, if that is not the one of the step's beginning.
     pub time: Option<NodeId>,
 }
@@ -77,7 +91,14 @@ impl<'m> Stages<'m> {
 
     fn store(&mut self, values: Vec<(Target, NodeId)>, together: bool) {
         let together = together || matches!(self.model.method, Method::Heun | Method::Rk4);
-        self.done.last_mut().expect("there is a stage").updates.push(Update { values, together });
+        let stage = self.done.last_mut().expect("there is a stage");
+        let updates = if stage.flows.is_empty() { &mut stage.updates } else { &mut stage.late };
+        updates.push(Update { values, together });
+    }
+
+    /// Has pools solved for, whose new values the updates behind this one read as [`Node::Point`] with the number [`diffusion::SOLVED`].
+    pub fn diffuse(&mut self, flows: Vec<Flow>) {
+        self.done.last_mut().expect("there is a stage").flows.extend(flows);
     }
 
     /// Does it feel the currents of junctions, or what comes through graded synapses; or do others feel it so?

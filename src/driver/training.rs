@@ -765,6 +765,12 @@ fn begins_alike(model: &Model, of: &BTreeSet<ParamId>) -> Result<(), Vec<Diagnos
             ));
         }
     }
+    for diffusion in &model.diffusions {
+        if model.follows(diffusion.coefficient, of) {
+            let cells = &model.populations[model.cells_of(diffusion.population)].name;
+            return wrong(format!("how `{}` diffuses along `{cells}` would change", diffusion.name));
+        }
+    }
     for place in model.seen_by_edges() {
         if model.follows(model.state(place.v).init, of) {
             let cells = &model.populations[model.cells_of(place.population)].name;

@@ -47,6 +47,15 @@ impl CompartmentDraft {
 /// Equations of a pool, and the prefix of its compartment.
 pub(super) type PoolEquations<'a> = (Vec<&'a ast::Equation>, String);
 
+/// The keys of a pool, as they are written.
+pub(super) struct PoolKeys<'a> {
+    pub init: Option<&'a ast::Let>,
+    pub diffusion: Option<&'a ast::Let>,
+    pub shell: Option<&'a ast::Let>,
+    /// Is each of them one of these?
+    pub known: bool,
+}
+
 impl<'a> Lowerer<'a> {
     pub(super) fn add_compartment(
         &mut self,
@@ -100,7 +109,9 @@ impl<'a> Lowerer<'a> {
             CompartmentMember::Let(l) => self.add_let(scope, l, &prefix),
             CompartmentMember::Pool { name, unit, keys, equations: own, .. } => {
                 if self.check_reserved(name) {
-                    draft.whole &= self.add_pool(scope, &prefix, name, unit.as_ref(), keys);
+                    let keys = self.pool_keys(keys);
+                    draft.whole &= self.stays(name, &keys);
+                    draft.whole &= self.add_pool(scope, &prefix, name, unit.as_ref(), &keys);
                     equations.push((own.iter().collect(), prefix));
                 } else {
                     draft.whole = false;
@@ -149,6 +160,15 @@ impl<'a> Lowerer<'a> {
         }
     }
 
+    /// Does nothing say of a pool that ions diffuse? They do so along sections only.
+    fn stays(&mut self, pool: &ast::Name, keys: &PoolKeys<'a>) -> bool {
+        let along = keys.diffusion.or(keys.shell);
+        if let Some(key) = along {
+            self.error(CellError::DiffusesNowhere { pool, key: &key.name });
+        }
+        along.is_none()
+    }
+
     /// Adds the state of a pool; false if something is wrong with its keys.
     pub(super) fn add_pool(
         &mut self,
@@ -156,9 +176,9 @@ impl<'a> Lowerer<'a> {
         prefix: &str,
         name: &'a ast::Name,
         unit: Option<&'a ast::UnitExpr>,
-        keys: &'a [ast::Let],
+        keys: &PoolKeys<'a>,
     ) -> bool {
-        let (init, known) = self.pool_init(keys);
+        let &PoolKeys { init, known, .. } = keys;
         let full = format!("{prefix}{}", name.text);
         let entry = match init {
             Some(init) => {
@@ -181,21 +201,26 @@ impl<'a> Lowerer<'a> {
         known && init.is_some()
     }
 
-    /// The initial value of a pool, and whether all of its keys are known.
-    fn pool_init(&mut self, keys: &'a [ast::Let]) -> (Option<&'a ast::Let>, bool) {
-        let mut init: Option<&ast::Let> = None;
-        let mut known = true;
+    /// The keys of a pool.
+    pub(super) fn pool_keys(&mut self, keys: &'a [ast::Let]) -> PoolKeys<'a> {
+        let mut found = PoolKeys { init: None, diffusion: None, shell: None, known: true };
         for key in keys {
-            match init {
-                _ if key.name.text != "init" => {
+            let slot = match key.name.text.as_str() {
+                "init" => &mut found.init,
+                "diffusion" => &mut found.diffusion,
+                "shell" => &mut found.shell,
+                _ => {
                     self.unknown_key(&key.name, Block::Pool);
-                    known = false;
+                    found.known = false;
+                    continue;
                 }
+            };
+            match slot {
                 Some(first) => self.duplicate_key(&key.name, first.name.span),
-                None => init = Some(key),
+                None => *slot = Some(key),
             }
         }
-        (init, known)
+        found
     }
 
     /// cm v' = injected - sum of outward currents.

@@ -137,6 +137,7 @@ const ROWS: &[Row] = &[
     (Kind::Param, Dim::CAPACITANCE, "", Domain::AboveZero, Code::OutOfDomain, "a capacitance is above zero"),
     (Kind::Param, Dim::AREA, "", Domain::AboveZero, Code::OutOfDomain, "an area is above zero"),
     (Kind::Param, Dim::RESISTIVITY, "", Domain::AboveZero, Code::OutOfDomain, "a resistivity is above zero"),
+    (Kind::Param, Dim::DIFFUSION, "diffusion", Domain::NotNegative, Code::OutOfDomain, "ions do not gather by themselves"),
     (Kind::Param, Dim::TIME, "tau", Domain::AboveZero, Code::OutOfDomain, "a time constant is above zero"),
     (Kind::OfGate, Dim::TIME, "tau", Domain::AboveZero, Code::OutOfDomain, "a time constant is above zero"),
     (Kind::OfGate, Dim::RATE, "alpha", Domain::NotNegative, Code::OutOfDomain, "a rate is not negative"),

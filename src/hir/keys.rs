@@ -57,7 +57,7 @@ impl Block {
             Block::Section => &["from", "toward", "length", "diam", "compartments"],
             Block::Compartments => &["max_length", "count", "d_lambda"],
             Block::Region => &["ra", "cm", "v_init", "max_length", "count", "d_lambda", "insert", "pool"],
-            Block::Pool => &["init"],
+            Block::Pool => &["init", "diffusion", "shell"],
             Block::Junction => &["rule"],
             Block::Population => &["spacing", "x", "y", "z"],
             Block::Probe => &["at", "from", "sigma", "source"],

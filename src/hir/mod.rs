@@ -331,8 +331,33 @@ pub struct Morphology {
     pub port: SymbolId,
     /// Where channels are.
     pub parts: Vec<Part>,
+    /// Which ions diffuse along it.
+    pub diffusions: Vec<Diffusion>,
     /// Of each symbol of the cell, where it has values.
     pub homes: Vec<Home>,
+}
+
+/// Ions that diffuse along the sections of a cell: the pools of a name that say so. What they diffuse in is the one of [`Tree::lumens`] with
+/// the same number.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Diffusion {
+    /// The name of the pools.
+    pub name: String,
+    /// The diffusion coefficient in each compartment; 0 where there is none.
+    pub coefficient: SymbolId,
+    /// The pools, each of a region.
+    pub pools: Vec<DiffusingPool>,
+}
+
+/// A pool whose ions diffuse.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DiffusingPool {
+    /// The concentration.
+    pub pool: SymbolId,
+    /// The diffusion coefficient that its region says.
+    pub coefficient: SymbolId,
+    /// How deep beneath the membrane it is, in cm; none where it fills the whole cross-section.
+    pub shell: Option<f64>,
 }
 
 /// A channel in some compartments of a cell, or a pool.

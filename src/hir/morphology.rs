@@ -4,7 +4,7 @@
 //! it has values. A channel is there once for each region that inserts it, however many compartments that has.
 //! Never true here: the shape depends on a run.
 
-use super::compartment::{CompartmentDraft, PoolEquations};
+use super::compartment::{CompartmentDraft, PoolEquations, PoolKeys};
 use super::error::{MorphologyError, ProbeError, SpikeError};
 use super::expr::constant_of;
 use super::imports::shape_file;
@@ -15,10 +15,10 @@ use super::place::{FlatPath, Place, Wanted};
 use super::scope::{Entry, Role, Scope, ScopeKind};
 use super::warnings::{DIAMETER, LENGTH};
 use super::{
-    Builtin, Cell, Expr, ExprKind, Home, Morphology, Part, PortKind, RecordedAt, ShapeFile, Spike, SpikeCondition,
-    StateKind, SymbolId, SymbolKind, Ty,
+    Builtin, Cell, DiffusingPool, Diffusion, Expr, ExprKind, Home, Morphology, Part, PortKind, RecordedAt, ShapeFile,
+    Spike, SpikeCondition, StateKind, SymbolId, SymbolKind, Ty,
 };
-use crate::morphology::{Frustum, Measure, Section, Tree, TreeError, space, swc};
+use crate::morphology::{Frustum, Measure, Section, Tree, TreeError, Within, space, swc};
 use crate::source::{FileId, Span};
 use crate::syntax::ast::{self, BinaryOp, CellMember, CompartmentMember, Located, Name, SectionMember};
 use crate::units::Dim;
@@ -102,6 +102,17 @@ struct RegionDraft<'a> {
     cut: Option<Cut>,
 }
 
+/// Ions that diffuse.
+struct Ions<'a> {
+    /// Their name, where it stands first.
+    name: &'a Name,
+    pools: Vec<DiffusingPool>,
+    /// The region of each pool.
+    regions: Vec<usize>,
+    /// Where they are in each section.
+    within: Vec<Within>,
+}
+
 /// The scope of a cell with sections in the making.
 struct Body<'a> {
     scope: Scope<'a>,
@@ -110,6 +121,8 @@ struct Body<'a> {
     names: SectionNames,
     v: SymbolId,
     parts: Vec<Part>,
+    /// Which ions diffuse, where in each section they are, and in which regions.
+    ions: Vec<Ions<'a>>,
 }
 
 /// Is a cell one with sections?
@@ -171,7 +184,8 @@ impl<'a> Lowerer<'a> {
         }
         let homes = vec![Home::Cell; scope.entries.len()];
         let v = SymbolId(0);
-        let mut body = Body { scope, homes, tree, names: std::mem::take(&mut shape.names), v, parts: Vec::new() };
+        let names = std::mem::take(&mut shape.names);
+        let mut body = Body { scope, homes, tree, names, v, parts: Vec::new(), ions: Vec::new() };
         let Some([v, cm, ra, area, port]) = self.of_the_tree(&mut body, c, &regions) else {
             return Definition { item: cell, sound: false, unknown: unknown.into() };
         };
@@ -180,6 +194,8 @@ impl<'a> Lowerer<'a> {
         for (at, region) in regions.iter().enumerate() {
             whole &= self.insertions(&mut body, region, at, &mut equations).is_some();
         }
+        let diffusions = self.diffusions(&mut body, &regions);
+        whole &= diffusions.is_some();
         let of_pool = |(own, prefix): PoolEquations<'a>| (self.find_states(&mut body.scope, own, &prefix), prefix);
         let equations: Vec<_> = equations.into_iter().map(of_pool).collect();
         self.resolve_all(&mut body.scope);
@@ -197,7 +213,7 @@ impl<'a> Lowerer<'a> {
         if self.is_main(item.file) {
             self.warn_unused(&body.scope, "cell", before);
         }
-        let Body { scope, homes, tree, parts, names, .. } = body;
+        let Body { scope, homes, mut tree, parts, names, ions, .. } = body;
         let mut places = scope.places.clone();
         places.extend(names.all.iter().map(|n| (n.text.clone(), n.span)));
         self.note_places(c.name.span, places);
@@ -207,9 +223,12 @@ impl<'a> Lowerer<'a> {
         self.check_params(&symbols);
         self.check_domains(&symbols, &unknown);
         cell.symbols = symbols;
+        // That the sections are a tree is known.
+        tree.lumens = ions.iter().filter_map(|ions| Tree::lumen(&shape.sections, &ions.within).ok()).collect();
+        let diffusions = diffusions.unwrap_or_default();
         let (file, sections) = (shape.file, shape.sections.into());
         let tree = Arc::new(tree);
-        cell.morphology = Some(Morphology { file, sections, tree, v, cm, ra, area, port, parts, homes });
+        cell.morphology = Some(Morphology { file, sections, tree, v, cm, ra, area, port, parts, diffusions, homes });
         Definition { item: cell, sound: sound && whole, unknown }
     }
 
@@ -793,27 +812,8 @@ impl<'a> Lowerer<'a> {
             self.error(MorphologyError::NotCovered { section, regions, key, example });
             return None;
         }
-        let ty = Ty::Real(dim);
-        let mut value: Option<Expr> = None;
-        for (region, id) in given {
-            // That of the value: what is wrong with it is said once.
-            let entry = body.scope.entry(id);
-            let span = entry.source.as_ref().map_or(entry.span, |(value, _)| value.span);
-            let own = Expr::symbol(id, ty, span);
-            value = Some(match value {
-                _ if regions[region].sections.iter().all(|inside| *inside) => own,
-                // It is not read where no region before has a value.
-                None => own,
-                Some(before) => {
-                    let kind = ExprKind::Measure(Measure::Group(region as u32));
-                    let inside = Expr { kind, ty: Ty::Real(Dim::ONE), span };
-                    let half = Expr::number(0.5, Dim::ONE, span);
-                    let inside = Expr::binary(BinaryOp::Gt, inside, half);
-                    Expr { kind: ExprKind::If(Arc::new(inside), Arc::new(own), Arc::new(before)), ty, span }
-                }
-            });
-        }
-        value
+        // It is not read where no region has a value.
+        by_region(&body.scope, regions, given, dim, None)
     }
 
     /// Adds the pools of a region, and the channels that it inserts, which may read them.
@@ -836,9 +836,11 @@ impl<'a> Lowerer<'a> {
             let prefix = format!("{}.", region.name);
             let home = Home::Part(body.parts.len());
             fine &= self.check_not(&["cm", "ra", "area", "distance"], name);
-            fine &= self.check_reserved(name) && self.add_pool(&mut body.scope, &prefix, name, unit.as_ref(), keys);
+            let keys = self.pool_keys(keys);
+            fine &= self.check_reserved(name) && self.add_pool(&mut body.scope, &prefix, name, unit.as_ref(), &keys);
             equations.push((own.iter().collect(), prefix));
             body.homes.resize(body.scope.entries.len(), home);
+            fine &= self.diffusion(body, (region, together), name, &keys).is_some();
             body.parts.push(part(name, None, name.span));
         }
         for member in &region.ast.members {
@@ -855,6 +857,60 @@ impl<'a> Lowerer<'a> {
             body.parts.push(part(alias.as_ref().unwrap_or(channel), Some(current), *span));
         }
         fine.then_some(())
+    }
+
+    /// `diffusion = ...` in a pool of a region is its parameter `REGION.POOL.diffusion`; the depth of a shell is part of the shape.
+    fn diffusion(
+        &mut self,
+        body: &mut Body<'a>,
+        (region, number): (&RegionDraft<'a>, usize),
+        name: &'a Name,
+        keys: &PoolKeys<'a>,
+    ) -> Option<()> {
+        let shell = match keys.shell {
+            Some(key) => Some(self.measure(&key.value, Dim::LENGTH, "the depth of a shell")?),
+            None => None,
+        };
+        let Some(key) = keys.diffusion else {
+            let Some(shell) = keys.shell else { return Some(()) };
+            self.error(MorphologyError::ShellWithoutDiffusion { pool: name, span: shell.name.span });
+            return None;
+        };
+        let prefix = format!("{}.", region.name);
+        let full = format!("{prefix}{}.diffusion", name.text);
+        let entry = Entry::pending(full, key.name.span, Role::Param, &key.value, &prefix);
+        let entry = entry.want(Dim::DIFFUSION, "`diffusion`");
+        let coefficient = body.scope.add(Entry { used: true, written: false, ..entry }).ok()?;
+        body.homes.push(Home::Tree);
+        let pool = body.scope.get(&format!("{prefix}{}", name.text))?;
+        let at = body.ions.iter().position(|ions| ions.name.text == name.text).unwrap_or_else(|| {
+            let within = vec![Within::Nothing; region.sections.len()];
+            body.ions.push(Ions { name, pools: Vec::new(), regions: Vec::new(), within });
+            body.ions.len() - 1
+        });
+        let Ions { pools, regions, within, .. } = &mut body.ions[at];
+        pools.push(DiffusingPool { pool, coefficient, shell });
+        regions.push(number);
+        for (within, _) in within.iter_mut().zip(&region.sections).filter(|(_, inside)| **inside) {
+            *within = shell.map_or(Within::All, Within::Shell);
+        }
+        Some(())
+    }
+
+    /// What diffuses: `diffusion_Ca` is the coefficient of each compartment, 0 where no region says one.
+    fn diffusions(&mut self, body: &mut Body<'a>, regions: &[RegionDraft<'a>]) -> Option<Vec<Diffusion>> {
+        let mut found = Vec::new();
+        for at in 0..body.ions.len() {
+            let Ions { name, pools, regions: of, .. } = &body.ions[at];
+            let (name, pools, none) = (*name, pools.clone(), Expr::number(0.0, Dim::DIFFUSION, name.span));
+            let given = of.iter().copied().zip(pools.iter().map(|pool| pool.coefficient)).collect();
+            let value = by_region(&body.scope, regions, given, Dim::DIFFUSION, Some(none))?;
+            let full = format!("diffusion_{}", name.text);
+            let entry = Entry::ready(full, name.span, Role::Param, Some(value.ty), Some(value));
+            let coefficient = self.of_every_compartment(body, Entry { used: true, ..entry })?;
+            found.push(Diffusion { name: name.text.clone(), coefficient, pools });
+        }
+        Some(found)
     }
 
     /// Says which channels are in a compartment twice.
@@ -1191,6 +1247,36 @@ fn is_meant(word: &str, section: &str) -> bool {
 /// Does a key say how sections are cut?
 fn is_cut(key: &str) -> bool {
     matches!(key, "max_length" | "count" | "d_lambda")
+}
+
+/// The value in each compartment of what regions give: that of the last one, or `none` where there is none.
+fn by_region(
+    scope: &Scope,
+    regions: &[RegionDraft],
+    given: Vec<(usize, SymbolId)>,
+    dim: Dim,
+    none: Option<Expr>,
+) -> Option<Expr> {
+    let ty = Ty::Real(dim);
+    let mut value = none;
+    for (region, id) in given {
+        // That of the value: what is wrong with it is said once.
+        let entry = scope.entry(id);
+        let span = entry.source.as_ref().map_or(entry.span, |(value, _)| value.span);
+        let own = Expr::symbol(id, ty, span);
+        value = Some(match value {
+            _ if regions[region].sections.iter().all(|inside| *inside) => own,
+            None => own,
+            Some(before) => {
+                let kind = ExprKind::Measure(Measure::Group(region as u32));
+                let inside = Expr { kind, ty: Ty::Real(Dim::ONE), span };
+                let half = Expr::number(0.5, Dim::ONE, span);
+                let inside = Expr::binary(BinaryOp::Gt, inside, half);
+                Expr { kind: ExprKind::If(Arc::new(inside), Arc::new(own), Arc::new(before)), ty, span }
+            }
+        });
+    }
+    value
 }
 
 /// The compartments of a region.

@@ -50,6 +50,11 @@ fn cell(out: &mut String, model: &Model, number: usize, c: &Cell) {
         for part in &m.parts {
             let _ = writeln!(out, "    part {}.{}, compartments {}", part.region, part.name, part.elements.len());
         }
+        for pool in m.diffusions.iter().flat_map(|diffusion| &diffusion.pools) {
+            let shell = pool.shell.map_or(String::new(), |depth| format!(", shell {depth} cm"));
+            let _ =
+                writeln!(out, "    diffuses {}: {}{shell}", c.symbol(pool.pool).name, c.symbol(pool.coefficient).name);
+        }
     }
     symbols(out, &c.symbols, &[]);
     if let Some(s) = &c.spike {

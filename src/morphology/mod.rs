@@ -1,7 +1,7 @@
 //! The shape of a cell: sections, cut into the compartments of a tree.
 //!
 //! In come [`Section`]s, each a row of frusta with the place where it begins; out goes a [`Tree`]: the compartments with their areas, what
-//! resists the current between them, and how far they are from the root. Lengths are in cm, as everywhere below the language.
+//! resists the current between them, how far they are from the root, and what ions diffuse in. Lengths are in cm, as everywhere below the language.
 //! Never true here: a property of the membrane, or a resistivity.
 //!
 //! # Conventions
@@ -81,6 +81,30 @@ pub struct Tree {
     pub distance: Vec<f64>,
     /// Groups of sections, such as those of a region: is each section in it?
     pub groups: Vec<Vec<bool>>,
+    /// What ions diffuse in, for each kind of them.
+    pub lumens: Vec<Lumen>,
+}
+
+/// What ions diffuse in along a cell: the whole cross-section, or a shell beneath the membrane.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lumen {
+    /// The volume of each element, in cm3; 0 of nodes, and of compartments without such ions.
+    pub volume: Vec<f64>,
+    /// The integral of length over cross-section from the element to the border of its parent, in 1/cm.
+    pub near: Vec<f64>,
+    /// The same from there to the middle of the parent, in 1/cm.
+    pub far: Vec<f64>,
+}
+
+/// Where in a section ions are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Within {
+    /// Nowhere.
+    Nothing,
+    /// In the whole cross-section.
+    All,
+    /// Less deep beneath the membrane, in cm; in the whole cross-section where that is no wider.
+    Shell(f64),
 }
 
 /// A number for every element of a tree.
@@ -98,6 +122,12 @@ pub enum Measure {
     Distance,
     /// 1 if its section is one of this group, else 0.
     Group(u32),
+    /// [`Lumen::volume`] of such ions.
+    Volume(u32),
+    /// [`Lumen::near`] of such ions.
+    IonsNear(u32),
+    /// [`Lumen::far`] of such ions.
+    IonsFar(u32),
 }
 
 impl Measure {
@@ -109,7 +139,10 @@ impl Measure {
             Measure::Far => 2,
             Measure::Joined => 3,
             Measure::Distance => 4,
-            Measure::Group(group) => 5 + group,
+            Measure::Group(group) => 5 + 4 * group,
+            Measure::Volume(ions) => 6 + 4 * ions,
+            Measure::IonsNear(ions) => 7 + 4 * ions,
+            Measure::IonsFar(ions) => 8 + 4 * ions,
         }
     }
 
@@ -121,7 +154,12 @@ impl Measure {
             2 => Measure::Far,
             3 => Measure::Joined,
             4 => Measure::Distance,
-            group => Measure::Group(group - 5),
+            many => match ((many - 5) / 4, many % 4) {
+                (group, 1) => Measure::Group(group),
+                (ions, 2) => Measure::Volume(ions),
+                (ions, 3) => Measure::IonsNear(ions),
+                (ions, _) => Measure::IonsFar(ions),
+            },
         }
     }
 
@@ -134,6 +172,9 @@ impl Measure {
             Measure::Joined => "joined".into(),
             Measure::Distance => "distance".into(),
             Measure::Group(group) => format!("group{group}"),
+            Measure::Volume(ions) => format!("volume{ions}"),
+            Measure::IonsNear(ions) => format!("ions_near{ions}"),
+            Measure::IonsFar(ions) => format!("ions_far{ions}"),
         }
     }
 }
@@ -172,6 +213,37 @@ impl Section {
         self.frusta.iter().map(|f| f.length / (0.5 * (f.diam[0] + f.diam[1])).sqrt()).sum()
     }
 
+    /// Volume and resistance (as of a resistivity of 1) of what ions are in between two places along it, in cm from its start.
+    fn inside(&self, from: f64, to: f64, within: Within) -> (f64, f64) {
+        let depth = match within {
+            Within::Nothing => return (0.0, 0.0),
+            Within::All => f64::INFINITY,
+            Within::Shell(depth) => depth,
+        };
+        let (mut volume, mut resistance, mut start) = (0.0, 0.0, 0.0);
+        for f in self.frusta.iter().filter(|f| f.length > 0.0) {
+            let end = start + f.length;
+            let (a, b) = (from.max(start), to.min(end));
+            if b > a {
+                let [first, last] = f.diam.map(|diam| 0.5 * diam);
+                let radius = |x: f64| first + (last - first) * ((x - start) / f.length);
+                // Where it gets as narrow as the shell is deep.
+                let narrow = start + f.length * (depth - first) / (last - first);
+                let cut = if a < narrow && narrow < b { narrow } else { b };
+                for (a, b) in [(a, cut), (cut, b)].into_iter().filter(|(a, b)| a < b) {
+                    let (h, r, s) = (b - a, radius(a), radius(b));
+                    let of_piece = match r + s <= 2.0 * depth {
+                        true => (PI / 3.0 * h * (r * r + r * s + s * s), h / (PI * r * s)),
+                        false => shell(h, [r, s].map(|r| PI * depth * (2.0 * r - depth))),
+                    };
+                    (volume, resistance) = (volume + of_piece.0, resistance + of_piece.1);
+                }
+            }
+            start = end;
+        }
+        (volume, resistance)
+    }
+
     /// Area and resistance (over the resistivity) between two places along it, in cm from its start.
     fn between(&self, from: f64, to: f64) -> (f64, f64) {
         let (mut area, mut resistance, mut start) = (0.0, 0.0, 0.0);
@@ -196,9 +268,29 @@ impl Section {
     }
 }
 
+/// Volume and resistance of a piece of a length whose cross-section goes straight from one area to another.
+fn shell(length: f64, [first, last]: [f64; 2]) -> (f64, f64) {
+    let growth = (last - first) / first;
+    // ln(1 + x) / x
+    let mean = if growth == 0.0 { 1.0 } else { growth.ln_1p() / growth };
+    (0.5 * length * (first + last), length / first * mean)
+}
+
 impl Tree {
     /// Cuts sections into compartments. Lengths, diameters and numbers of compartments are above zero.
     pub fn new(sections: &[Section]) -> Result<Tree, TreeError> {
+        Tree::cut(sections, |s, from, to| sections[s].between(from, to))
+    }
+
+    /// What ions diffuse in that are in these sections, each cut into its compartments.
+    pub fn lumen(sections: &[Section], within: &[Within]) -> Result<Lumen, TreeError> {
+        let tree = Tree::cut(sections, |s, from, to| sections[s].inside(from, to, within[s]))?;
+        Ok(Lumen { volume: tree.area, near: tree.near, far: tree.far })
+    }
+
+    /// Cuts sections into compartments, where it is given what a section has between two places along it: an area (or in its stead a volume), and a
+    /// resistance.
+    fn cut(sections: &[Section], between: impl Fn(usize, f64, f64) -> (f64, f64)) -> Result<Tree, TreeError> {
         let order = order(sections)?;
         let mut tree = Tree {
             sections: sections
@@ -213,6 +305,7 @@ impl Tree {
             far: Vec::new(),
             distance: Vec::new(),
             groups: Vec::new(),
+            lumens: Vec::new(),
         };
         let mut parents: Vec<u32> = Vec::new();
         let places: Vec<Option<(usize, f64)>> = sections.iter().map(|s| begins(sections, s.from)).collect();
@@ -243,23 +336,23 @@ impl Tree {
                 // The last one is the end itself, where a ring may be.
                 let cut = |k: f64| if k == n as f64 { length } else { length * k / n as f64 };
                 let (from, middle, to) = (cut(i as f64), cut(i as f64 + 0.5), cut(i as f64 + 1.0));
-                let before = section.between(from, middle);
-                let after = section.between(middle, to);
+                let before = between(s, from, middle);
+                let after = between(s, middle, to);
                 let (parent, far) = match (i, place) {
                     (0, None) => (0, 0.0),
                     (0, Some(Place::Start)) => start,
                     (0, Some(Place::End(parent))) => ends[parent],
                     (0, Some(Place::Middle(element))) => (element as u32, 0.0),
-                    (_, _) => ((first + i - 1) as u32, section.between(cut(i as f64 - 0.5), from).1),
+                    (_, _) => ((first + i - 1) as u32, between(s, cut(i as f64 - 0.5), from).1),
                 };
                 parents.push(parent);
                 tree.length.push(length / n as f64);
                 tree.push(s, before.0 + after.0, before.1, far, (starts[s] + middle).abs());
             }
             let last = tree.area.len() - 1;
-            ends[s] = (last as u32, section.between(length * (n as f64 - 0.5) / n as f64, length).1);
+            ends[s] = (last as u32, between(s, length * (n as f64 - 0.5) / n as f64, length).1);
             if places[s].is_none() {
-                start = (first as u32, section.between(0.0, 0.5 * length / n as f64).1);
+                start = (first as u32, between(s, 0.0, 0.5 * length / n as f64).1);
                 if at_start > 1 {
                     parents.push(start.0);
                     tree.length.push(0.0);
@@ -305,6 +398,9 @@ impl Tree {
             Measure::Joined => f64::from(u8::from(self.parents[element] as usize != element)),
             Measure::Distance => self.distance[element],
             Measure::Group(group) => f64::from(u8::from(self.groups[group as usize][self.section[element] as usize])),
+            Measure::Volume(ions) => self.lumens[ions as usize].volume[element],
+            Measure::IonsNear(ions) => self.lumens[ions as usize].near[element],
+            Measure::IonsFar(ions) => self.lumens[ions as usize].far[element],
         }
     }
 

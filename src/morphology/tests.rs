@@ -93,3 +93,64 @@ fn what_is_no_tree_is_told() {
     };
     assert!(s == 1 || s == 2);
 }
+
+#[test]
+fn numbers_of_measures_read_back() {
+    for number in 0..40 {
+        assert_eq!(Measure::of_number(number).number(), number);
+    }
+}
+
+/// Volume and resistance of what is less deep beneath the membrane, summed over thin slices.
+fn sliced(section: &Section, [from, to]: [f64; 2], depth: f64) -> (f64, f64) {
+    let count = 200_000;
+    let (mut volume, mut resistance) = (0.0, 0.0);
+    for i in 0..count {
+        let step = (to - from) / f64::from(count);
+        let mut x = from + step * (f64::from(i) + 0.5);
+        let frustum = section.frusta.iter().find(|f| {
+            let inside = x < f.length;
+            x -= if inside { 0.0 } else { f.length };
+            inside
+        });
+        let f = frustum.expect("inside");
+        let r = 0.5 * (f.diam[0] + (f.diam[1] - f.diam[0]) * x / f.length);
+        let inner = (r - depth).max(0.0);
+        let across = PI * (r * r - inner * inner);
+        (volume, resistance) = (volume + step * across, resistance + step / across);
+    }
+    (volume, resistance)
+}
+
+#[test]
+fn ions_are_in_frusta_and_in_shells_of_frusta() {
+    // It is as thin as the deeper shell at 1.5, and again in the second frustum.
+    let frusta = vec![
+        Frustum { length: 2.0, diam: [2.0, 0.5] },
+        Frustum { length: 0.0, diam: [0.5, 0.8] },
+        Frustum { length: 1.0, diam: [0.8, 1.6] },
+        Frustum { length: 1.0, diam: [1.6, 1.6] },
+    ];
+    let section = Section { name: "a".into(), from: None, frusta, points: Vec::new(), compartments: 1 };
+    for [from, to] in [[0.0, 4.0], [0.3, 1.2], [1.0, 1.9], [1.7, 2.2], [2.5, 3.7]] {
+        for (within, depth) in
+            [(Within::All, f64::INFINITY), (Within::Shell(0.4375), 0.4375), (Within::Shell(0.05), 0.05)]
+        {
+            let (volume, resistance) = section.inside(from, to, within);
+            let slices = sliced(&section, [from, to], depth);
+            for (a, b) in [(volume, slices.0), (resistance, slices.1)] {
+                assert!((a - b).abs() < 1e-8 * b, "{from} to {to}, {within:?}: {a} is not {b}");
+            }
+        }
+        assert_eq!(section.inside(from, to, Within::Nothing), (0.0, 0.0));
+        close(section.inside(from, to, Within::All).1, section.between(from, to).1);
+    }
+    // Cut into pieces, it stays as much.
+    let section = Section { compartments: 7, ..section };
+    for within in [Within::All, Within::Shell(0.3)] {
+        let lumen = Tree::lumen(std::slice::from_ref(&section), &[within]).unwrap();
+        close(lumen.volume.iter().sum(), section.inside(0.0, 4.0, within).0);
+        let way: f64 = (1..7).map(|i| lumen.near[i] + lumen.far[i]).sum();
+        close(way, section.inside(2.0 / 7.0, 4.0 - 2.0 / 7.0, within).1);
+    }
+}

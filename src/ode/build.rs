@@ -85,6 +85,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
     }
     let mut populations: Vec<Population> = (0..network.populations.len()).map(|p| b.population(p)).collect();
     let cables: Vec<Cable> = b.cables();
+    let diffusions = b.diffusions();
     let spikes = run.spikes.iter().map(|&p| b.spiking(p)).collect();
     let connections = (0..b.directions.len()).filter_map(|at| b.connection(at)).collect();
     let projections = b.projections();
@@ -107,6 +108,7 @@ pub fn build(model: &hir::Model, diagnostics: &mut Diagnostics) -> Option<Model>
         states: b.states,
         populations,
         cables,
+        diffusions,
         connections,
         projections,
         jumps,

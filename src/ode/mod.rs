@@ -90,6 +90,8 @@ pub struct Model {
     pub populations: Vec<Population>,
     /// The cables of cells with sections.
     pub cables: Vec<Cable>,
+    /// Ions that diffuse along these.
+    pub diffusions: Vec<Diffusion>,
     /// Gap junctions.
     pub connections: Vec<Connection>,
     /// Who sends events to whom.
@@ -268,6 +270,25 @@ pub struct Cable {
     /// What flows out through the membrane.
     pub currents: Vec<MembraneCurrent>,
     /// Where it is defined.
+    pub span: Span,
+}
+
+/// Ions that diffuse along the compartments of cells: with V the volume that they have in one of them, and f the rate of their pool,
+/// V c' = V f + sum of G (c_neighbour - c). The resistance 1/G is that of two halves, each the integral of length over the cross-section that ions have,
+/// over the coefficient there; where a coefficient is 0, or there is no pool, nothing flows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Diffusion {
+    /// What the pools are called.
+    pub name: String,
+    /// The compartments, a population of [`Kind::Tree`].
+    pub population: usize,
+    /// What they diffuse in: which of the tree's [`lumens`](Tree::lumens).
+    pub lumen: u32,
+    /// The diffusion coefficient.
+    pub coefficient: NodeId,
+    /// The concentrations, each of other compartments, a population of [`Kind::Part`].
+    pub pools: Vec<StateId>,
+    /// Where the cell is defined.
     pub span: Span,
 }
 
@@ -835,6 +856,11 @@ impl Model {
             }
         }
         self.graph.replace(value, &|_| None, &mut memo)
+    }
+
+    /// Is a state a concentration of ions that diffuse?
+    pub fn diffuses(&self, state: StateId) -> bool {
+        self.diffusions.iter().any(|diffusion| diffusion.pools.contains(&state))
     }
 
     /// The states of the cells of a population, in order.

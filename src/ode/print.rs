@@ -47,6 +47,10 @@ pub fn print(model: &Model) -> String {
                 let _ = writeln!(out, "  current through {part}: {}", printer.show(current.outward));
             }
         }
+        for diffusion in model.diffusions.iter().filter(|diffusion| diffusion.population == i) {
+            let pools: Vec<&str> = diffusion.pools.iter().map(|&pool| model.state(pool).name.as_str()).collect();
+            let _ = writeln!(out, "  diffusion of {}: {}", pools.join(", "), printer.show(diffusion.coefficient));
+        }
         for p in model.params.iter().filter(|p| p.population == Some(i)) {
             let _ = writeln!(out, "  cell param {} = {}", p.name, printer.show(p.value));
         }

@@ -1,6 +1,6 @@
 //! The verifier: dimensions and types of every expression, recomputed.
 
-use super::{Condition, Model, Node, NodeId, StateId};
+use super::{Condition, Kind, Model, Node, NodeId, State, StateId};
 use crate::hir::Ty;
 use crate::morphology::Measure;
 use crate::operators::{BinaryOp, Type, UnaryOp};
@@ -110,6 +110,15 @@ pub fn verify(model: &Model) -> Result<(), String> {
                 if reads.is_some_and(|population| !model.sees(current.population, population)) {
                     return Err("a current of a cable reads what is not where it flows".into());
                 }
+            }
+        }
+    }
+    for diffusion in &model.diffusions {
+        real("a diffusion coefficient", diffusion.coefficient, Dim::DIFFUSION)?;
+        for &pool in &diffusion.pools {
+            let State { name, population, .. } = model.state(pool);
+            if !matches!(model.populations[*population].kind, Kind::Part { of, .. } if of == diffusion.population) {
+                return Err(format!("{name} diffuses elsewhere than it is"));
             }
         }
     }
@@ -262,7 +271,8 @@ pub(super) fn type_of(model: &Model, id: NodeId, at: impl Fn(NodeId) -> Ty) -> R
         Node::Measure(measure) => Ty::Real(match measure {
             Measure::Area => Dim::AREA,
             Measure::Distance => Dim::LENGTH,
-            Measure::Near | Measure::Far => Dim::ONE.over(Dim::LENGTH),
+            Measure::Near | Measure::Far | Measure::IonsNear(_) | Measure::IonsFar(_) => Dim::ONE.over(Dim::LENGTH),
+            Measure::Volume(_) => Dim::VOLUME,
             Measure::Joined | Measure::Group(_) => Dim::ONE,
         }),
         Node::Outward(_) => Ty::Real(Dim::CURRENT_DENSITY),

@@ -58,6 +58,7 @@ pub fn bound(program: &Program, source: Source) -> Option<FieldId> {
         | Source::Escaping(..)
         | Source::Injected(..)
         | Source::InjectedSlope(..)
+        | Source::Diffusion(..)
         | Source::Adjoint(..)
         | Source::Seed(..)
         | Source::Gradient(..)

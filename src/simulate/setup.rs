@@ -139,6 +139,7 @@ pub fn setup(model: &Model, program: &Program, extent: &Extent) -> Result<(Setup
             | Source::Escaping(..)
             | Source::Injected(..)
             | Source::InjectedSlope(..)
+            | Source::Diffusion(..)
             | Source::Adjoint(_)
             | Source::Seed(_)
             | Source::Gradient(..)

@@ -310,6 +310,8 @@ pub enum Source {
     Injected(u32),
     /// Of a cable: the slope of that in the voltage.
     InjectedSlope(u32),
+    /// Of ions that diffuse: what the number says ([`crate::discretize`]).
+    Diffusion(u32, u32),
     /// The derivative of a loss in a state or a constant: the number of its field in the program that is differentiated ([`crate::differentiate`]).
     Adjoint(u32),
     /// The derivative of a loss in what it reads: its number among them.

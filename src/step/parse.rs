@@ -575,6 +575,7 @@ fn source(rest: &mut Rest) -> Result<Source, String> {
         "escaping" => Source::Escaping,
         "injected" => Source::Injected,
         "injected_slope" => Source::InjectedSlope,
+        "diffusion" => return two(rest, Source::Diffusion),
         "adjoint" => Source::Adjoint,
         "seed" => Source::Seed,
         "gradient" => return two(rest, Source::Gradient),

@@ -275,6 +275,7 @@ fn source_suffix(source: Source) -> String {
         Source::Escaping(i) => format!(" = escaping {i}"),
         Source::Injected(i) => format!(" = injected {i}"),
         Source::InjectedSlope(i) => format!(" = injected_slope {i}"),
+        Source::Diffusion(i, which) => format!(" = diffusion {i} {which}"),
         Source::Adjoint(i) => format!(" = adjoint {i}"),
         Source::Seed(i) => format!(" = seed {i}"),
         Source::Gradient(i, space) => format!(" = gradient {i} {space}"),

@@ -72,6 +72,8 @@ impl Dim {
     pub const RESISTANCE: Dim = Dim::whole([1, 2, -3, -2, 0, 0]);
     /// Resistance times length.
     pub const RESISTIVITY: Dim = Dim::whole([1, 3, -3, -2, 0, 0]);
+    /// Diffusion coefficient.
+    pub const DIFFUSION: Dim = Dim::whole([0, 2, -1, 0, 0, 0]);
     /// Conductance per length.
     pub const CONDUCTIVITY: Dim = Dim::whole([-1, -3, 3, 2, 0, 0]);
     /// Charge.
@@ -244,6 +246,7 @@ const QUANTITIES: &[(Dim, &str, &str)] = &[
     (Dim::SPECIFIC_CAPACITANCE, "a specific capacitance", "uF/cm2"),
     (Dim::RESISTANCE, "a resistance", "Mohm"),
     (Dim::RESISTIVITY, "a resistivity", "ohm*cm"),
+    (Dim::DIFFUSION, "a diffusion coefficient", "um2/ms"),
     (Dim::CONDUCTIVITY, "a conductivity", "S/m"),
     (Dim::CHARGE, "a charge", "pC"),
     (Dim::TEMPERATURE, "a temperature", "K"),

@@ -7,6 +7,7 @@ mod checkpoints;
 mod cli;
 mod crates;
 mod dendrites_learn;
+mod diffusion;
 mod docs;
 mod domains;
 mod drives;

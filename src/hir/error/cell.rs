@@ -15,6 +15,8 @@ pub(in crate::hir) enum CellError<'e> {
     LacksArea { compartment: &'e str, span: Span, current: Span },
     /// A pool begins with nothing.
     EmptyPool { pool: &'e Name, unit: Option<&'e str> },
+    /// Ions of a compartment that is written by hand diffuse.
+    DiffusesNowhere { pool: &'e Name, key: &'e Name },
     /// A coupling names no compartment.
     UnknownCompartment { name: &'e Name, known: &'e [&'e str] },
     /// A coupling of a compartment with itself; `other` is another one, if there is one.
@@ -53,6 +55,13 @@ impl From<CellError<'_>> for Diagnostic {
                 let example = unit.map_or("0.05".to_string(), |unit| format!("0 {unit}"));
                 Diagnostic::new(Code::MissingInit, pool.span, message, "there are no silent zeros")
                     .help(format!("add `init = {example}` to it"))
+            }
+            E::DiffusesNowhere { pool, key } => {
+                let message = format!("the ions of pool `{}` have no section to diffuse along", pool.text);
+                let pool = &pool.text;
+                Diagnostic::new(Code::BadMorphology, key.span, message, "only in a region of a cell with sections")
+                    .note("compartments that are written by hand have no length, and `couple` couples their voltages alone")
+                    .help(format!("write what flows as part of the equation: `{pool}' = ... + k * (other.{pool} - {pool})`"))
             }
             E::UnknownCompartment { name, known } => {
                 let message = format!("the cell has no compartment `{}`", name.text);

@@ -56,6 +56,8 @@ pub(in crate::hir) enum MorphologyError<'e> {
     InsertedTwice { channel: &'e str, section: &'e str, again: Span, first: Span },
     /// A pool is in a section twice.
     PoolTwice { pool: &'e str, section: &'e str, again: Span, first: Span },
+    /// A pool has a shell, and nothing diffuses in it.
+    ShellWithoutDiffusion { pool: &'e Name, span: Span },
     /// A value of the whole cell differs from compartment to compartment.
     NotOfTheCell { symbol: &'e str, span: Span, read: &'e str },
     /// A value of a region, or of all compartments, is made of what a channel or a pool of another region has: of which, and is a parameter of the cell what
@@ -219,6 +221,12 @@ impl From<MorphologyError<'_>> for Diagnostic {
                 let message = format!("section `{section}` has two pools `{pool}`");
                 let d = Diagnostic::new(Code::BadMorphology, again, message, "again").see(first, "first");
                 d.help("give it to regions that share no section, each with the channels that it sees")
+            }
+            E::ShellWithoutDiffusion { pool, span } => {
+                let message = format!("pool `{}` has a `shell`, but no `diffusion`", pool.text);
+                Diagnostic::new(Code::BadMorphology, span, message, "tells where ions diffuse, and nothing else")
+                    .note("the equation of a pool says by itself how deep it is: a current enters it as a concentration per time")
+                    .help("add `diffusion = 0.22 um2/ms`, or leave `shell` out")
             }
             E::NotOfTheCell { symbol, span, read } => {
                 let message = format!("`{symbol}` is one value of the cell, and `{read}` differs from place to place");

@@ -1,12 +1,14 @@
-//! Cells with sections: the populations that their compartments are, and what flows through their membranes.
+//! Cells with sections: the populations that their compartments are, what flows through their membranes, and which ions diffuse along them.
 //!
-//! In come the morphologies of a checked network's cells; out go populations of compartments, parts and places, and cables.
+//! In come the morphologies of a checked network's cells; out go populations of compartments, parts and places, cables, and what diffuses.
 //! Never true here: the equations of a channel are there more often than it is inserted.
 
 use super::Builder;
 use crate::hir::{self, End, Home, Morphology, RecordedAt, SymbolId, Ty};
 use crate::morphology::space::lines;
-use crate::ode::{Cable, Heard, Kind, MembraneCurrent, Node, NodeId, Population, Probe, Spike, Terminal, Through};
+use crate::ode::{
+    Cable, Diffusion, Heard, Kind, MembraneCurrent, Node, NodeId, Population, Probe, Spike, Terminal, Through,
+};
 use crate::operators::{BinaryOp, UnaryOp};
 use crate::source::Span;
 use crate::units::Dim;
@@ -225,6 +227,26 @@ impl<'m> Builder<'m> {
             cables.push(Cable { population: tree, v, cm, ra, area, currents, span: self.cell(population).span });
         }
         cables
+    }
+
+    /// What diffuses along the cells with sections.
+    pub(super) fn diffusions(&mut self) -> Vec<Diffusion> {
+        let mut found = Vec::new();
+        for population in 0..self.network.populations.len() {
+            let Some(morphology) = self.morphology(population) else { continue };
+            let Some(tree) = self.homes[population].as_ref().map(|h| h.tree) else { continue };
+            for (diffusion, lumen) in morphology.diffusions.iter().zip(0..) {
+                let state = |pool: &hir::DiffusingPool| {
+                    let known = self.symbols[population][pool.pool.0 as usize].map(|n| self.graph.node(n));
+                    if let Some(Node::State(state)) = known { Some(state) } else { None }
+                };
+                let pools = diffusion.pools.iter().filter_map(state).collect();
+                let coefficient = self.symbol(population, diffusion.coefficient);
+                let (name, span) = (diffusion.name.clone(), self.cell(population).span);
+                found.push(Diffusion { name, population: tree, lumen, coefficient, pools, span });
+            }
+        }
+        found
     }
 
     /// The probes of the network.

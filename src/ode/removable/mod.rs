@@ -119,6 +119,7 @@ fn replace(model: &mut Model, new: &HashMap<NodeId, NodeId>) {
         put(&mut cable.area);
         cable.currents.iter_mut().for_each(|current| put(&mut current.outward));
     }
+    model.diffusions.iter_mut().for_each(|diffusion| put(&mut diffusion.coefficient));
     model.surrogate.iter_mut().for_each(put);
     for c in &mut model.connections {
         put(&mut c.current);
