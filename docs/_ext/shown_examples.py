@@ -88,7 +88,7 @@ GROUPS = {
         "calcium_adaptation", "calcium_ghk", "channel_noise",
     ],
     "Branched cells": [
-        "ball_and_stick", "pyramidal", "purkinje", "dendritic_calcium", "dendritic_junctions", "dendritic_ring", "column", "lfp",
+        "ball_and_stick", "pyramidal", "purkinje", "dendritic_calcium", "calcium_diffusion", "dendritic_junctions", "dendritic_ring", "column", "lfp",
         "rallpack1", "rallpack2", "rallpack3",
     ],
     "Point neurons": ["lif_fi_curve", "adex", "izhikevich", "izhikevich_rs", "oscillators"],

@@ -491,6 +491,19 @@ fn crates_of_branched_cells_give_the_bits_of_a_run() {
         spikes: &[("pv", "pv.soma(0.5).spikes")],
         file: None,
     });
+    the_crate_gives_the_bits_of_a_run(&Case {
+        name: "spiny",
+        model: example("calcium_diffusion", &[("population cells: Spiny", "population cells: Spiny[5]")]),
+        set: &[],
+        run_set: &[],
+        sizes: "Sizes::default()",
+        precision: "f64",
+        steps: 2400,
+        dt: 0.025,
+        read: &[("cells.head(0.5).Ca", "cells.head(0.5).Ca.out"), ("cells.dend(0.6).Ca", "cells.dend(0.6).Ca.out")],
+        spikes: &[],
+        file: None,
+    });
 }
 
 /// Currents through graded synapses, for which cells of both populations compute what they release first.

@@ -1,7 +1,7 @@
 //! Tests of: ions that diffuse along sections. Closed forms, orders in time and space, what is kept, adaptive steps, engines and gradients.
 
-use crate::cables::{checked, ran};
-use crate::models::{Way, run};
+use crate::cables::{checked, numbers, ran, samples};
+use crate::models::{Way, root, run};
 use neuroc::driver::{CompileOptions, GivenTolerances};
 use neuroc::hir::Method;
 use neuroc::results::RunResult;
@@ -110,7 +110,7 @@ fn decays(compartments: usize, within: &str) -> String {
 #[test]
 fn what_is_pumped_out_falls_by_e_in_each_length_constant() {
     // The root of diffusion times time constant.
-    let lambda = 10.0;
+    let lambda: f64 = 10.0;
     let error = |compartments: usize, within: &str| {
         let found = end(&decays(compartments, within), &CompileOptions::default(), "c.dend.Ca");
         let h = 150.0 / compartments as f64;
@@ -124,6 +124,41 @@ fn what_is_pumped_out_falls_by_e_in_each_length_constant() {
     // How deep a shell is does not matter along a cylinder.
     let shell = error(150, "shell = 0.2 um");
     assert!((shell - second).abs() < 1e-9, "{shell:e}, {second:e}");
+}
+
+// ---------------------------------------------------------------------------------------------- NEURON
+
+#[test]
+fn a_cylinder_is_that_of_neuron() {
+    let text = std::fs::read_to_string(root().join("tests/reference/diffusion_neuron.json")).unwrap();
+    let reference: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for (within, at) in [("", "whole"), ("shell = 0.2 um", "shell")] {
+        let pool = |rate: &str| {
+            format!(
+                "pool Ca: mM {{ init = 1 mM + 1 mM * exp(-distance / 20 um); diffusion = 0.6 um2/ms; {within}; Ca' = {rate} }}"
+            )
+        };
+        let text = format!(
+            "{LEAK}cell Stem {{
+                section stem {{ length = 100 um; diam = 2 um; compartments = 10 }}
+                section branch {{ from stem(1); length = 60 um; diam = 2 um; compartments = 4 }}
+                region all {{ ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -65 mV; insert Leak }}
+                region stem {{ {} }}
+                region branch {{ {} }}
+            }}
+            network main {{ population c: Stem }}
+            run {{ duration = 50 ms; dt = 0.1 ms; method = cnexp; record c.{{PLACES}}.Ca every 10 ms }}",
+            pool("0.01 mM/ms"),
+            pool("0 mM/ms")
+        );
+        let stem = (0..10).map(|i| format!("stem({})", (i as f64 * 10.0 + 5.0) / 100.0));
+        let places: Vec<String> = stem.chain((0..4).map(|i| format!("branch({})", (i as f64 + 0.5) / 4.0))).collect();
+        let result = ran(&text.replace("PLACES", &places.join(", ")), Way::Optimized);
+        for (place, row) in places.iter().zip(reference[at].as_array().unwrap()) {
+            let error = apart(&samples(&result, &format!("c.{place}.Ca")), &numbers(row));
+            assert!(error < 1e-9, "{at}, {place}: {error:e} mM");
+        }
+    }
 }
 
 // ---------------------------------------------------------------------------------------------- what is kept

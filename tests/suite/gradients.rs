@@ -384,6 +384,58 @@ fn junctions_have_gradients() {
     }
 }
 
+/// Calcium of a branch with a taper, and of a spine: with two coefficients, and currents that read it.
+const DIFFUSING: &str = "use std.ions.{nernst, F}
+channel CaL {
+    param gbar = 0.2 mS/cm2
+    reads Ca: mM
+    let erev = nernst(2, Ca, 2 mM)
+    gate m^2 { inf = 1 / (1 + exp(-(v + 55 mV) / 9 mV)); tau = 2 ms }
+    current i = gbar * m^2 * (v - erev)
+}
+cell Stick {
+    section dend { length = 20 um; diam = 2 um .. 1 um; compartments = 4 }
+    section spine { from dend(1); length = 2 um; diam = 0.3 um; compartments = 2 }
+    section other { from dend(1); length = 5 um; diam = 0.5 um; compartments = 2 }
+    region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -55 mV; insert CaL }
+    region dend, other { pool Ca: mM { init = 5e-4 mM; diffusion = 0.3 um2/ms; shell = 0.3 um; Ca' = -CaL.i / (2 * F * 0.2 um) - Ca / 20 ms } }
+    region spine { pool Ca: mM { init = 5e-3 mM; diffusion = 0.1 um2/ms; Ca' = -CaL.i / (2 * F * 0.2 um) - Ca / 5 ms } }
+}
+network main { population c: Stick[3]; init c.spine.Ca ~ uniform(1e-3 mM, 1e-2 mM) }
+run { duration = 2 ms; dt = 0.1 ms; method = METHOD; celsius = 20 degC; record c.{spine(0.9), dend(0.9), other(0.9)}.Ca; record c.dend(0.1).v }";
+
+#[test]
+fn ions_that_diffuse_have_gradients() {
+    for method in ["cnexp", "crank_nicolson"] {
+        let text = DIFFUSING.replace("METHOD", method);
+        let checked = check_text("diffusing.neuro", Path::new(""), &text, &Sources);
+        let said = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
+        assert!(checked.model.is_some(), "{said}");
+        let options = CompileOptions::default();
+        let names = ["c.dend_other.Ca.diffusion", "c.spine.Ca.diffusion", "c.all.CaL.gbar", "c.all.ra"];
+        let names: Vec<String> = names.map(str::to_string).into();
+        let mut gradients = Vec::new();
+        for (choice, ways) in [(&interp as &dyn Fn() -> _, BACK), (&interp, FORWARD), (&native, BACK)] {
+            let made =
+                differentiable(&checked, &options, names.clone(), choice, ways).unwrap_or_else(|d| panic!("{d:?}"));
+            assert_eq!(made.1.len(), names.len());
+            if gradients.is_empty() {
+                check(
+                    method,
+                    differentiable(&checked, &options, names.clone(), choice, ways).unwrap_or_else(|d| panic!("{d:?}")),
+                );
+            }
+            let (mut run, _, values) = made;
+            gradients.push(run.gradient(&values, &mut loss).unwrap_or_else(|e| panic!("{e}")).1);
+        }
+        for other in &gradients[1..] {
+            for (a, b) in gradients[0].iter().zip(other) {
+                assert!(*a != 0.0 && (a - b).abs() <= 1e-9 * a.abs(), "{method}: {a} and {b}");
+            }
+        }
+    }
+}
+
 /// Cells that inhibit each other through graded synapses, with a state and without one.
 const GRADED: &str = "use std.synapses.{Graded}
 synapse Fast { param half = -40 mV; sum g(weight: nS) = weight / (1 + exp((half - v_pre) / 5 mV)); current i = g * (v + 80 mV) }
