@@ -197,7 +197,11 @@ fn check(path: &Path) -> Checked {
 
 /// Says what is wrong on the way to a draft with these options: where the model is right as it is written, the command line is at fault.
 fn blamed(checked: &Checked, options: &CompileOptions, errors: &[Diagnostic]) -> Exit {
-    blamed_where(checked, options, errors, |written| draft(checked, written).is_ok())
+    report(&checked.sources, errors);
+    match Exit::of(errors) {
+        Exit::Model | Exit::Usage if checked.model.is_some() => at_fault(options, |w| draft(checked, w).is_ok()),
+        exit => exit,
+    }
 }
 
 /// The same of what goes wrong when files are read, edges drawn and parameters computed.
@@ -205,7 +209,8 @@ fn blamed_drawing(checked: &Checked, options: &CompileOptions, errors: &[Diagnos
     blamed_where(checked, options, errors, |written| draft(checked, written).is_ok_and(can_be_drawn))
 }
 
-/// The same of anything else; `right` tells whether it goes well with the options of the model as it is written.
+/// The same of anything else, unless it is the command line's in any case; `right` tells whether it goes well with the options of the model as it is
+/// written.
 fn blamed_where(
     checked: &Checked,
     options: &CompileOptions,
@@ -213,10 +218,13 @@ fn blamed_where(
     right: impl FnOnce(&CompileOptions) -> bool,
 ) -> Exit {
     report(&checked.sources, errors);
-    let exit = Exit::of(errors);
-    if checked.model.is_none() || !matches!(exit, Exit::Model | Exit::Usage) {
-        return exit;
+    match Exit::of(errors) {
+        Exit::Model if checked.model.is_some() => at_fault(options, right),
+        exit => exit,
     }
+}
+
+fn at_fault(options: &CompileOptions, right: impl FnOnce(&CompileOptions) -> bool) -> Exit {
     let written = options.as_written();
     if written != *options && right(&written) { Exit::Usage } else { Exit::Model }
 }

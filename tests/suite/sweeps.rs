@@ -193,7 +193,7 @@ fn what_cannot_be_swept_is_said() {
         2,
         &["NU0308", "`a.tau_m` is swept", "--set a.tau_m=3ms"],
     );
-    says(&["--set", "a.tau_m=3ms"], 1, &["NU0308", "swept here", "m.neuro:14"]);
+    says(&["--set", "a.tau_m=3ms"], 2, &["NU0308", "swept here", "m.neuro:14"]);
     says(&["--sweep", "seed=1..3", "--seed", "2"], 2, &["`seed` is swept", "`--seed`"]);
     says(&["--sweep", "seed=-1,2"], 2, &["the seed cannot be -1"]);
     says(&["--sweep", "tau_m=1,2ms", "--sweep", "a.tau_m=3,4ms"], 2, &["swept twice"]);
