@@ -493,7 +493,13 @@ fn crates_of_branched_cells_give_the_bits_of_a_run() {
     });
     the_crate_gives_the_bits_of_a_run(&Case {
         name: "spiny",
-        model: example("calcium_diffusion", &[("population cells: Spiny", "population cells: Spiny[5]")]),
+        model: example(
+            "calcium_diffusion",
+            &[(
+                "population cells: Spiny",
+                "population cells: Spiny[5]\n    init cells.head.Ca ~ uniform(5e-5 mM, 1e-3 mM)",
+            )],
+        ),
         set: &[],
         run_set: &[],
         sizes: "Sizes::default()",

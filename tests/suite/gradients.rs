@@ -397,9 +397,9 @@ cell Stick {
     section dend { length = 20 um; diam = 2 um .. 1 um; compartments = 4 }
     section spine { from dend(1); length = 2 um; diam = 0.3 um; compartments = 2 }
     section other { from dend(1); length = 5 um; diam = 0.5 um; compartments = 2 }
-    region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -55 mV; insert CaL }
-    region dend, other { pool Ca: mM { init = 5e-4 mM; diffusion = 0.3 um2/ms; shell = 0.3 um; Ca' = -CaL.i / (2 * F * 0.2 um) - Ca / 20 ms } }
-    region spine { pool Ca: mM { init = 5e-3 mM; diffusion = 0.1 um2/ms; Ca' = -CaL.i / (2 * F * 0.2 um) - Ca / 5 ms } }
+    region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -55 mV }
+    region dend, other { pool Ca: mM { init = 5e-4 mM; diffusion = 0.3 um2/ms; shell = 0.3 um; Ca' = -CaL.i / (2 * F * 0.2 um) - Ca / 20 ms }; insert CaL }
+    region spine { pool Ca: mM { init = 5e-3 mM; diffusion = 0.1 um2/ms; Ca' = -CaL.i / (2 * F * 0.2 um) - Ca / 5 ms }; insert CaL }
 }
 network main { population c: Stick[3]; init c.spine.Ca ~ uniform(1e-3 mM, 1e-2 mM) }
 run { duration = 2 ms; dt = 0.1 ms; method = METHOD; celsius = 20 degC; record c.{spine(0.9), dend(0.9), other(0.9)}.Ca; record c.dend(0.1).v }";
@@ -412,7 +412,7 @@ fn ions_that_diffuse_have_gradients() {
         let said = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
         assert!(checked.model.is_some(), "{said}");
         let options = CompileOptions::default();
-        let names = ["c.dend_other.Ca.diffusion", "c.spine.Ca.diffusion", "c.all.CaL.gbar", "c.all.ra"];
+        let names = ["c.dend_other.Ca.diffusion", "c.spine.Ca.diffusion", "c.dend_other.CaL.gbar", "c.all.ra"];
         let names: Vec<String> = names.map(str::to_string).into();
         let mut gradients = Vec::new();
         for (choice, ways) in [(&interp as &dyn Fn() -> _, BACK), (&interp, FORWARD), (&native, BACK)] {
