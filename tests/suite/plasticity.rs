@@ -580,7 +580,7 @@ fn a_connection_without_edges_runs() {
 }
 
 /// Synapses of every kind that remember: several sums, parameters and states of the cell behind, chains of equations, no weight, no change by spikes of
-/// the cell behind, delays that differ.
+/// the cell behind, delays, parameters and initial values that differ.
 pub(super) const MIXED: &str = "
 use std.plasticity.{Stdp, TsodyksMarkram, RewardStdp}
 use std.cells.generators.{Poisson}
@@ -620,11 +620,12 @@ network main {
     connect e -> {e, i} via Stdp { rule = probability(p = 0.1); weight ~ uniform(0.2 nS, 0.9 nS); delay ~ uniform(0.1 ms, 2 ms) }
     connect e -> i via Alpha { rule = fixed_total_number(n = 400); weight ~ uniform(0.1 nS, 0.5 nS); delay = 0.7 ms }
     connect i -> e via TsodyksMarkram(erev = -80 mV) { rule = fixed_in_degree(n = 7); weight = 3 nS; delay ~ uniform(0.1 ms, 0.4 ms) }
-    connect i -> i via Tired { rule = all_to_all(); delay = 0.3 ms }
+    connect i -> i via Tired { rule = all_to_all(); delay = 0.3 ms; left ~ uniform(0.5, 1) }
     population giver: Poisson[3]
     param giver.rate = 100 Hz
     connect i -> e via RewardStdp as learnt(erev = -80 mV, rate = 3 /s) {
         rule = fixed_in_degree(n = 5); weight ~ uniform(0.2 nS, 0.8 nS); delay ~ uniform(0.1 ms, 2 ms)
+        tau_pre ~ uniform(15 ms, 25 ms)
     }
     connect giver -> e modulating learnt { rule = probability(p = 0.5); weight ~ uniform(-0.5, 1); delay ~ uniform(0.1 ms, 9 ms) }
     drive e[10..50] modulating learnt from poisson(rate = 50 Hz) { weight ~ uniform(0, 0.3); delay = 2 ms }

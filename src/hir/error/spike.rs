@@ -91,6 +91,9 @@ fn not_a_state(name: &Name, does: &str, cell: &Scope<'_>) -> Diagnostic {
     let message = format!("a spike cannot {does} `{}`: it is not a state", name.text);
     let d = Diagnostic::new(Code::BadSpike, name.span, message, "not a state of this cell");
     let found = cell.get(&name.text).map(|id| cell.entry(id));
+    if does == "hold" && found.is_some_and(|e| e.role == Role::Param) {
+        return d.help("a parameter does not move: leave it out");
+    }
     if let Some(param) = found.filter(|e| e.role == Role::Param) {
         let rate = no_change(param.ty);
         return d.help(format!("make it a state: `state {0} = ...` with `{0}' = {rate}`", name.text));
