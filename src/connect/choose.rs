@@ -1,7 +1,7 @@
 //! Random subsets.
 //!
 //! In come a draw and the index that it is drawn for; out go members of `0..n`, ascending.
-//! Never true here: that a member comes twice, or that the draws of two indices are shared.
+//! Never true here: that a member of a set comes twice, or that the draws of two indices are shared.
 
 use crate::runtime::math;
 use crate::runtime::rng::Draw;
@@ -50,6 +50,13 @@ impl Chooser {
     fn is_taken(&self, member: u32) -> bool {
         self.taken[member as usize / 64] >> (member % 64) & 1 == 1
     }
+}
+
+/// Gives `count` members of `0..n` to `each`, ascending; each is drawn by itself, so that one may come several times.
+pub(super) fn any(draw: Draw, index: u32, n: u32, count: u32, each: impl FnMut(u32)) {
+    let mut members: Vec<u32> = (0..u64::from(count)).map(|step| below(draw, index, step, n)).collect();
+    members.sort_unstable();
+    members.into_iter().for_each(each);
 }
 
 /// A number below `n`: the upper half of a 64-bit word times `n`.

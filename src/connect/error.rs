@@ -53,6 +53,8 @@ pub enum ConnectError {
     },
     /// Junctions by a rule that has a direction.
     OnlyDirected { rule: &'static str },
+    /// Junctions that would join a cell with itself, or two cells several times.
+    JunctionsOnce { argument: &'static str },
     /// `one_to_one` for junctions within one population.
     OnlySelf,
     /// A grid has one to three dimensions.
@@ -113,6 +115,7 @@ impl ConnectError {
             | E::DifferentGrids { .. }
             | E::WindowsDoNotFit { .. }
             | E::OnlyDirected { .. }
+            | E::JunctionsOnce { .. }
             | E::OnlySelf
             | E::Dimensions { .. }
             | E::NoCells { .. }
@@ -208,6 +211,12 @@ impl fmt::Display for ConnectError {
             }
             E::OnlyDirected { rule } => {
                 write!(f, "`{rule}` leads from one population to another, and joins no junctions")
+            }
+            E::JunctionsOnce { argument } => {
+                write!(
+                    f,
+                    "junctions join different cells, each pair once: `{argument}` is of connections through synapses"
+                )
             }
             E::OnlySelf => write!(f, "`one_to_one` within one population would join each cell with itself"),
             E::Dimensions { count } => write!(f, "a grid has 1, 2 or 3 dimensions, not {count}"),

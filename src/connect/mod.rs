@@ -3,7 +3,7 @@
 //! In come a rule with its numbers, the grids of the populations, a seed and a stream; out go entries `(target, source)`, or
 //! junctions as such pairs that count in both directions, and compressed lists of them ([`Csr`]).
 //! Never true here: that a list depends on threads, on the platform or on anything but rule, grids, seed and stream; that a
-//! random rule other than `fixed_total_number` joins a cell with itself; or that a mistake in an edge list is skipped.
+//! random rule other than `fixed_total_number` joins a cell with itself unless it is told to; or that a mistake in an edge list is skipped.
 //!
 //! Every draw belongs to a counter (a cell or an offset, and the number of the draw), so no list is an accident of the order
 //! in which it is built. Integers below `n` are made of 64 random bits and are uniform to one part in `2^64 / n`.
@@ -67,15 +67,19 @@ pub enum Rule {
         /// The chance.
         p: f64,
     },
-    /// Every target has `n` different sources.
+    /// Every target has `n` sources.
     FixedInDegree {
         /// How many.
         n: u64,
+        /// Which ones may be among them.
+        partners: Partners,
     },
-    /// Every source has `n` different targets.
+    /// Every source has `n` targets.
     FixedOutDegree {
         /// How many.
         n: u64,
+        /// Which ones may be among them.
+        partners: Partners,
     },
     /// `n` connections, each from any source to any target; pairs may come several times.
     FixedTotalNumber {
@@ -117,6 +121,15 @@ pub enum Rule {
     Edges(Vec<Entry>),
 }
 
+/// With whom cells of a random rule may be connected.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Partners {
+    /// Cells may meet themselves.
+    pub autapses: bool,
+    /// A pair may come several times.
+    pub multapses: bool,
+}
+
 /// The numbers that connections share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kernel {
@@ -139,8 +152,18 @@ pub fn undirected(rule: &Rule, shape: &Shape, seed: u64, stream: u32) -> Result<
         Rule::AllToAll => all_to_all::undirected(shape),
         Rule::OneToOne => Err(ConnectError::OnlySelf),
         Rule::Probability { p } => probability::undirected(*p, shape, draw),
-        Rule::FixedInDegree { n } => Ok(edges::once(&fixed_in_degree::directed(*n, Ends::Within(shape), draw)?)),
-        Rule::FixedOutDegree { n } => Ok(edges::once(&fixed_out_degree::directed(*n, Ends::Within(shape), draw)?)),
+        Rule::FixedInDegree { partners, .. } | Rule::FixedOutDegree { partners, .. } if partners.autapses => {
+            Err(ConnectError::JunctionsOnce { argument: "autapses" })
+        }
+        Rule::FixedInDegree { partners, .. } | Rule::FixedOutDegree { partners, .. } if partners.multapses => {
+            Err(ConnectError::JunctionsOnce { argument: "multapses" })
+        }
+        Rule::FixedInDegree { n, partners } => {
+            Ok(edges::once(&fixed_in_degree::directed(*n, *partners, Ends::Within(shape), draw)?))
+        }
+        Rule::FixedOutDegree { n, partners } => {
+            Ok(edges::once(&fixed_out_degree::directed(*n, *partners, Ends::Within(shape), draw)?))
+        }
         Rule::FixedTotalNumber { n } => fixed_total_number::undirected(*n, shape, draw),
         Rule::Distance { p_max, sigma } => distance::undirected(*p_max, *sigma, shape, draw),
         Rule::Convolution { .. } => Err(ConnectError::OnlyDirected { rule: "convolution" }),
@@ -150,8 +173,8 @@ pub fn undirected(rule: &Rule, shape: &Shape, seed: u64, stream: u32) -> Result<
 }
 
 /// The directed connections within one population or from one to another, each entry at most once (a list of edges stays as
-/// it is, `fixed_total_number` draws anew each time, and a convolution has an entry for each number of its kernel). Other random rules and `all_to_all` never
-/// give a cell itself as its source; `one_to_one` within one population does nothing else.
+/// it is, `fixed_total_number` and rules with `multapses` draw anew each time, and a convolution has an entry for each number of its kernel). Other random rules,
+/// without `autapses`, and `all_to_all` never give a cell itself as its source; `one_to_one` within one population does nothing else.
 pub fn directed(rule: &Rule, ends: Ends<'_>, seed: u64, stream: u32) -> Result<Vec<Entry>, ConnectError> {
     rule.check()?;
     ends.source().check()?;
@@ -162,8 +185,8 @@ pub fn directed(rule: &Rule, ends: Ends<'_>, seed: u64, stream: u32) -> Result<V
         Rule::AllToAll => all_to_all::directed(ends),
         Rule::OneToOne => one_to_one::directed(ends),
         Rule::Probability { p } => probability::directed(*p, ends, draw),
-        Rule::FixedInDegree { n } => fixed_in_degree::directed(*n, ends, draw),
-        Rule::FixedOutDegree { n } => fixed_out_degree::directed(*n, ends, draw),
+        Rule::FixedInDegree { n, partners } => fixed_in_degree::directed(*n, *partners, ends, draw),
+        Rule::FixedOutDegree { n, partners } => fixed_out_degree::directed(*n, *partners, ends, draw),
         Rule::FixedTotalNumber { n } => fixed_total_number::directed(*n, ends, draw),
         Rule::Distance { p_max, sigma } => distance::directed(*p_max, *sigma, ends, draw),
         Rule::Convolution { .. } | Rule::Pooling { .. } => rule.windows().map_or(Ok(Vec::new()), |w| w.entries(ends)),
@@ -192,7 +215,7 @@ pub fn expected_entries(rule: &Rule, cells: f64) -> f64 {
         Rule::AllToAll => cells * (cells - 1.0),
         Rule::OneToOne => 0.0,
         Rule::Probability { p } => p * cells * (cells - 1.0),
-        Rule::FixedInDegree { n } | Rule::FixedOutDegree { n } => 2.0 * *n as f64 * cells,
+        Rule::FixedInDegree { n, .. } | Rule::FixedOutDegree { n, .. } => 2.0 * *n as f64 * cells,
         Rule::FixedTotalNumber { n } => 2.0 * *n as f64,
         // The sum over the plane or the space is at most the integral over each dimension, and no more than all cells.
         Rule::Distance { p_max, sigma } => {
@@ -212,8 +235,8 @@ pub fn expected_directed(rule: &Rule, source: &Shape, target: &Shape) -> f64 {
         Rule::AllToAll => sources * targets,
         Rule::OneToOne => targets,
         Rule::Probability { p } => p * sources * targets,
-        Rule::FixedInDegree { n } => n as f64 * targets,
-        Rule::FixedOutDegree { n } => n as f64 * sources,
+        Rule::FixedInDegree { n, .. } => n as f64 * targets,
+        Rule::FixedOutDegree { n, .. } => n as f64 * sources,
         Rule::FixedTotalNumber { n } => n as f64,
         // As above, with what is known of each dimension.
         Rule::Distance { p_max, sigma } => {

@@ -3,10 +3,10 @@
 //! In come a name and named numbers; out goes a rule, or what is wrong with them.
 //! Never true here: what stands for an argument that is left out depends on anything but the other arguments.
 
-use super::{ConnectError, Rule};
+use super::{ConnectError, Partners, Rule};
 use crate::diag::nearest;
 
-/// An argument of a rule: a pure number.
+/// An argument of a rule: a pure number, or whether something may be (1 or 0).
 #[derive(Debug, Clone, Copy)]
 pub struct ArgumentInfo {
     /// Its name.
@@ -24,6 +24,8 @@ pub enum Absent {
     Number(f64),
     /// What another argument is, by its place.
     As(usize),
+    /// That it may not be; such an argument is written `true` or `false`.
+    No,
 }
 
 /// A rule that a model can name. Lists of edges come from files and have no entry here.
@@ -48,6 +50,9 @@ const fn argument(name: &'static str, doc: &'static str) -> ArgumentInfo {
 const fn optional(name: &'static str, doc: &'static str, absent: Absent) -> ArgumentInfo {
     ArgumentInfo { name, doc, absent: Some(absent) }
 }
+
+const AUTAPSES: ArgumentInfo = optional("autapses", "whether cells may be connected with themselves", Absent::No);
+const MULTAPSES: ArgumentInfo = optional("multapses", "whether a pair may be connected several times", Absent::No);
 
 /// All of them.
 pub const RULES: &[RuleInfo] = &[
@@ -86,17 +91,17 @@ pub const RULES: &[RuleInfo] = &[
     },
     RuleInfo {
         name: "fixed_in_degree",
-        doc: "every target has the same number of different sources, chosen uniformly",
+        doc: "every target has the same number of sources, chosen uniformly; different ones, and not itself, if nothing else is said",
         shares: false,
-        arguments: &[argument("n", "sources of each target")],
-        make: |a| Ok(Rule::FixedInDegree { n: whole("n", a[0])? }),
+        arguments: &[argument("n", "sources of each target"), AUTAPSES, MULTAPSES],
+        make: |a| Ok(Rule::FixedInDegree { n: whole("n", a[0])?, partners: partners(a) }),
     },
     RuleInfo {
         name: "fixed_out_degree",
-        doc: "every source has the same number of different targets, chosen uniformly",
+        doc: "every source has the same number of targets, chosen uniformly; different ones, and not itself, if nothing else is said",
         shares: false,
-        arguments: &[argument("n", "targets of each source")],
-        make: |a| Ok(Rule::FixedOutDegree { n: whole("n", a[0])? }),
+        arguments: &[argument("n", "targets of each source"), AUTAPSES, MULTAPSES],
+        make: |a| Ok(Rule::FixedOutDegree { n: whole("n", a[0])?, partners: partners(a) }),
     },
     RuleInfo {
         name: "fixed_total_number",
@@ -155,6 +160,7 @@ impl RuleInfo {
             None => argument.name.to_string(),
             Some(Absent::Number(x)) => format!("{} = {x}", argument.name),
             Some(Absent::As(other)) => format!("{} = {}", argument.name, self.arguments[other].name),
+            Some(Absent::No) => format!("{} = false", argument.name),
         };
         self.arguments.iter().map(shown).collect::<Vec<_>>().join(", ")
     }
@@ -182,6 +188,7 @@ impl Rule {
             values.push(match (arguments.iter().find(|a| a.0 == needed.name), needed.absent) {
                 (Some(&(_, value)), _) | (None, Some(Absent::Number(value))) => value,
                 (None, Some(Absent::As(other))) => values[other],
+                (None, Some(Absent::No)) => 0.0,
                 (None, None) => return Err(ConnectError::MissingArgument { rule: info.name, name: needed.name }),
             });
         }
@@ -189,6 +196,11 @@ impl Rule {
         rule.check()?;
         Ok(rule)
     }
+}
+
+/// What stands behind the number of a degree.
+fn partners(a: &[f64]) -> Partners {
+    Partners { autapses: a[1] != 0.0, multapses: a[2] != 0.0 }
 }
 
 /// Kernel, stride and padding.

@@ -350,9 +350,17 @@ impl<'a> Lowerer<'a> {
         let mut values: Vec<Option<Expr>> = Vec::new();
         for (argument, p) in args.into_iter().zip(info.arguments) {
             values.push(match (argument, p.absent) {
+                (Some(a), Some(Absent::No)) => match a.kind {
+                    ast::ExprKind::Bool(yes) => Some(Expr::number(f64::from(u8::from(yes)), Dim::ONE, a.span)),
+                    _ => {
+                        self.error(JunctionError::NotYesOrNo { argument: p.name, span: a.span });
+                        None
+                    }
+                },
                 (Some(a), _) => self.expr_of(scope, "", a, Dim::ONE, &format!("argument `{}`", p.name)),
                 (None, Some(Absent::Number(x))) => Some(Expr::number(x, Dim::ONE, span)),
                 (None, Some(Absent::As(other))) => values[other].clone(),
+                (None, Some(Absent::No)) => Some(Expr::number(0.0, Dim::ONE, span)),
                 (None, None) => None,
             });
         }

@@ -15,6 +15,7 @@ const CORPUS: &str = "tests/errors";
 /// Cases with more than one mistake, each independent of the others.
 const SEVERAL: &[(&str, usize)] = &[
     ("fit", 15),
+    ("rule_flags", 2),
     ("refractory_holds", 2),
     ("connection_gives_what_is_shared", 5),
     ("connection_parameters", 6),

@@ -991,7 +991,7 @@ fn a_rule_says_what_is_held() {
         }
         (all, spikes)
     };
-    let ways = vec![Way::Plain, Way::Native];
+    let ways = [Way::Plain, Way::Native];
     #[cfg(feature = "xla")]
     let ways: Vec<Way> = ways.into_iter().chain(crate::pjrt::cpu().map(|_| Way::Xla)).collect();
     let all = [

@@ -56,7 +56,7 @@ fn probability_is_the_share_of_pairs() {
 #[test]
 fn fixed_in_degree_gives_each_target_different_sources() {
     for n in [0, 1, 7, 99] {
-        let csr = within(&Shape::line(100), &Rule::FixedInDegree { n }, 3);
+        let csr = within(&Shape::line(100), &Rule::FixedInDegree { n, partners: Partners::default() }, 3);
         for t in 0..100 {
             let sources: HashSet<u32> = csr.sources_of(t).iter().copied().collect();
             assert_eq!((sources.len() as u64, csr.sources_of(t).len() as u64), (n, n));
@@ -64,7 +64,8 @@ fn fixed_in_degree_gives_each_target_different_sources() {
             assert!(csr.sources_of(t).is_sorted());
         }
     }
-    let csr = between(&Shape::line(5), &Shape::line(8), &Rule::FixedInDegree { n: 5 }, 3);
+    let csr =
+        between(&Shape::line(5), &Shape::line(8), &Rule::FixedInDegree { n: 5, partners: Partners::default() }, 3);
     assert_eq!(csr.sources_of(7), [0, 1, 2, 3, 4]);
 }
 
@@ -72,7 +73,12 @@ fn fixed_in_degree_gives_each_target_different_sources() {
 fn fixed_in_degree_has_no_favourites() {
     // Both ways of listing a set: by scanning (small pools) and by sorting (a large pool with few picks).
     for (pool, targets, n) in [(20, 20_000, 4), (10_000, 40_000, 10)] {
-        let csr = between(&Shape::line(pool), &Shape::line(targets), &Rule::FixedInDegree { n }, 8);
+        let csr = between(
+            &Shape::line(pool),
+            &Shape::line(targets),
+            &Rule::FixedInDegree { n, partners: Partners::default() },
+            8,
+        );
         let mut out = vec![0u32; pool];
         csr.sources.iter().for_each(|&s| out[s as usize] += 1);
         let mean = (targets as u64 * n) as f64 / pool as f64;
@@ -86,7 +92,9 @@ fn fixed_in_degree_has_no_favourites() {
 
 #[test]
 fn fixed_out_degree_gives_each_source_different_targets() {
-    let entries = directed(&Rule::FixedOutDegree { n: 6 }, Ends::Within(&Shape::line(50)), 3, 1).expect("entries");
+    let entries =
+        directed(&Rule::FixedOutDegree { n: 6, partners: Partners::default() }, Ends::Within(&Shape::line(50)), 3, 1)
+            .expect("entries");
     assert_eq!(entries.iter().collect::<HashSet<_>>().len(), 300);
     for s in 0..50 {
         assert_eq!(entries.iter().filter(|e| e.1 == s).count(), 6);
@@ -96,7 +104,10 @@ fn fixed_out_degree_gives_each_source_different_targets() {
 
 #[test]
 fn junctions_of_picked_partners_are_there_once() {
-    for rule in [Rule::FixedInDegree { n: 9 }, Rule::FixedOutDegree { n: 9 }] {
+    for rule in [
+        Rule::FixedInDegree { n: 9, partners: Partners::default() },
+        Rule::FixedOutDegree { n: 9, partners: Partners::default() },
+    ] {
         let pairs = undirected(&rule, &Shape::line(20), 3, 1).expect("pairs");
         assert_junctions(&pairs, 20);
         let (least, ..) = degrees(&directed_csr(&pairs, 20).expect("lists"));
@@ -150,8 +161,8 @@ fn lists_belong_to_their_seed() {
     let rules = [
         Rule::TorusRadial { degree: 4.0, r_max: 4.0, width: 2.0 },
         Rule::Probability { p: 0.1 },
-        Rule::FixedInDegree { n: 5 },
-        Rule::FixedOutDegree { n: 5 },
+        Rule::FixedInDegree { n: 5, partners: Partners::default() },
+        Rule::FixedOutDegree { n: 5, partners: Partners::default() },
         Rule::Distance { p_max: 0.5, sigma: 2.0 },
     ];
     for rule in rules {
@@ -210,4 +221,45 @@ fn fixed_total_number_has_no_favourites() {
     let pairs = undirected(&Rule::FixedTotalNumber { n: 1000 }, &source, 3, 1).expect("pairs");
     assert_junctions(&pairs, 50);
     assert_eq!(directed(&Rule::FixedTotalNumber { n: 0 }, Ends::Within(&source), 3, 1), Ok(vec![]));
+}
+
+/// Degrees stay what they are; every source, oneself and those that have been drawn are as likely as all others.
+#[test]
+fn fixed_degrees_may_repeat() {
+    let shape = Shape::line(200);
+    let made = |autapses, multapses, n, seed| {
+        let partners = Partners { autapses, multapses };
+        let entries = directed(&Rule::FixedInDegree { n, partners }, Ends::Within(&shape), seed, 1).expect("entries");
+        Csr::from_entries(&entries, 200, 200).expect("lists")
+    };
+    for (autapses, multapses) in [(false, false), (true, false), (false, true), (true, true)] {
+        let (mut selves, mut again) = (0, 0);
+        for seed in 0..20 {
+            let csr = made(autapses, multapses, 50, seed);
+            for t in 0..200 {
+                let sources = csr.sources_of(t);
+                assert!(sources.len() == 50 && sources.is_sorted());
+                selves += sources.iter().filter(|&&s| s as usize == t).count();
+                again += 50 - sources.iter().collect::<HashSet<_>>().len();
+            }
+        }
+        // 4000 sets of 50 out of 200: with oneself 1000 times; with repetitions 50 - 200 (1 - (199/200)^50) of each set are some again.
+        let [many, repeated] = [1000.0, 4000.0 * (50.0 - 200.0 * (1.0 - 0.995f64.powi(50)))];
+        assert_eq!(autapses, selves > 0);
+        assert_eq!(multapses, again > 0);
+        assert!(!autapses || (f64::from(selves as u32) - many).abs() < 5.0 * many.sqrt(), "{selves}");
+        assert!(!multapses || (f64::from(again as u32) / repeated - 1.0).abs() < 0.05, "{again}, not {repeated}");
+    }
+    // More than there are.
+    assert_eq!(made(false, true, 300, 1).sources_of(3).len(), 300);
+    assert!(!made(false, true, 300, 1).sources_of(3).contains(&3));
+    let partners = Partners { autapses: true, multapses: true };
+    let entries = directed(&Rule::FixedOutDegree { n: 300, partners }, Ends::Within(&shape), 3, 1).expect("entries");
+    assert!((0..200).all(|s| entries.iter().filter(|e| e.1 == s).count() == 300));
+    for rule in [Rule::FixedInDegree { n: 3, partners }, Rule::FixedOutDegree { n: 3, partners }] {
+        assert_eq!(undirected(&rule, &shape, 3, 1), Err(ConnectError::JunctionsOnce { argument: "autapses" }));
+    }
+    let arguments = [("n", 3.0), ("multapses", 1.0)];
+    let partners = Partners { autapses: false, multapses: true };
+    assert_eq!(Rule::named("fixed_in_degree", &arguments), Ok(Rule::FixedInDegree { n: 3, partners }));
 }

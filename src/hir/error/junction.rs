@@ -37,6 +37,8 @@ pub(in crate::hir) enum JunctionError<'e> {
     NoRule { span: Span },
     /// The value of `rule` is none.
     NotARule { span: Span },
+    /// An argument of a rule that says whether something may be is given in another way.
+    NotYesOrNo { argument: &'static str, span: Span },
     /// No rule has the name.
     UnknownRule { name: &'e str, span: Span },
     /// `edges` without a file's name; one that stands near may be meant.
@@ -103,6 +105,11 @@ impl From<JunctionError<'_>> for Diagnostic {
                 .note(the_rules()),
             E::NotARule { span } => {
                 Diagnostic::new(Code::BadValue, span, "this is not a connection rule", "not a rule").note(the_rules())
+            }
+            E::NotYesOrNo { argument, span } => {
+                let message = format!("`{argument}` is not said by this");
+                Diagnostic::new(Code::BadValue, span, message, "`true` or `false`")
+                    .help(format!("write `{argument} = true`"))
             }
             E::UnknownRule { name, span } => {
                 let message = format!("there is no connection rule `{name}`");

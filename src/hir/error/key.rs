@@ -57,7 +57,7 @@ fn unknown(block: Block, key: &Name, names: &[String]) -> Diagnostic {
             )),
             (Block::Projection, "p" | "probability") => d.help("it is an argument of a rule: `rule = probability(p = 0.1)`"),
             (Block::Projection, "autapses" | "allow_autapses" | "multapses" | "allow_multapses") => d.help(
-                "only `edges`, `one_to_one`, `fixed_total_number` and windows connect cells with themselves, and only `edges`, `fixed_total_number` and `convolution` twice",
+                "it is an argument of a rule: `fixed_in_degree(n = 10, autapses = true, multapses = true)`, of `fixed_out_degree`, too; otherwise only `edges`, `one_to_one`, `fixed_total_number` and windows connect cells with themselves, and only `edges`, `fixed_total_number` and `convolution` twice",
             ),
             (Block::Population, name) => {
                 let help = format!("a parameter of its cells has a line of its own in the network: `param cells.{name} = ...`");
