@@ -160,7 +160,9 @@ impl<'a> Lowerer<'a> {
         // Whether what comes is spikes is not known if something is wrong with the synapse.
         let spikes = via.modulating || synapse.is_some();
         let sources = if is_graded { Some(Vec::new()) } else { self.event_sources(draft, from, spikes) };
-        let names = synapse.as_ref().map_or(Vec::new(), |synapse| own_names(&synapse.item));
+        // Of a synapse that is not known nobody knows what it has.
+        let of_unknown = || keys.iter().filter(|_| !via.modulating).map(|key| key.name.text.clone()).collect();
+        let names = synapse.as_ref().map_or_else(of_unknown, |synapse| own_names(&synapse.item));
         let rule = self.rule(&mut draft.scope, keys, (Block::Projection, &names), span);
         if via.modulating {
             return self.modulation(draft, (&sources?, to), via, keys, &rule?, span);

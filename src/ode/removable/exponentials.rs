@@ -18,7 +18,44 @@ pub fn regular(nodes: &mut Nodes<'_>, id: NodeId) -> Option<NodeId> {
         found = true;
     }
     let dim = nodes.dim(id)?;
-    found.then(|| nodes.emit(&product, dim))
+    if !found {
+        return None;
+    }
+    let better = nodes.emit(&product, dim);
+    Some(as_far_as_it_goes(nodes, &product, better, id))
+}
+
+/// How large an exponent may be in what stands for a 0/0. Further away no factor is 0, and what is written is better: two exponentials that
+/// are divided by each other there, `sinh(x) / cosh(2 x)`, are neither too large nor too small by themselves.
+const FAR: f64 = 16.0;
+
+/// `if exponents are small then regular else original`, where the regular product has exponentials of its own.
+pub(super) fn as_far_as_it_goes(nodes: &mut Nodes<'_>, product: &Product, regular: NodeId, original: NodeId) -> NodeId {
+    let known = nodes.graph().reachable([original]);
+    let inside = nodes.graph().reachable([regular]).into_iter().filter(|id| !known.contains(id));
+    let inside: Vec<NodeId> = inside.collect();
+    let exponent = |id: NodeId| match nodes.graph().node(id) {
+        Node::Unary(UnaryOp::Exp, u) => Some(u),
+        _ => None,
+    };
+    let factor = |(base, _): &(Base, i32)| match base {
+        Base::Exp(u) => Some(*u),
+        Base::Atom(_) | Base::Sum(_) | Base::Difference(_) => None,
+    };
+    let all = product.factors.iter().filter_map(factor).chain(inside.into_iter().filter_map(exponent));
+    let mut exponents: Vec<NodeId> = all.filter(|u| nodes.varies(*u)).collect();
+    exponents.sort_unstable();
+    exponents.dedup();
+    let far = nodes.number(FAR);
+    let near = exponents.into_iter().map(|u| {
+        let size = nodes.unary(UnaryOp::Abs, u);
+        nodes.binary(BinaryOp::Lt, size, far)
+    });
+    let near: Vec<NodeId> = near.collect();
+    match near.into_iter().reduce(|a, b| nodes.binary(BinaryOp::And, a, b)) {
+        Some(near) => nodes.add(Node::Select(near, regular, original)),
+        None => regular,
+    }
 }
 
 /// The product with the differences of one direction as powers of it, if their pole is removed by that.

@@ -4,6 +4,7 @@
 //! Never true here: a pole is taken for a limit, or a polynomial reaches so far that it is off by more than rounding.
 
 use super::Nodes;
+use super::exponentials::as_far_as_it_goes;
 use super::product::{Base, Line, Product, along};
 use super::series::{FEW, Series, TERMS, series};
 use crate::ode::{Node, NodeId};
@@ -149,7 +150,8 @@ fn of_product(nodes: &mut Nodes<'_>, id: NodeId, x: &Line) -> Option<NodeId> {
     let safe = near(nodes, &whole?, x, quotient)?;
     rest.push(nodes, Base::Atom(safe), 1);
     let dim = nodes.dim(id)?;
-    Some(nodes.emit(&rest, dim))
+    let better = nodes.emit(&rest, dim);
+    Some(as_far_as_it_goes(nodes, &rest, better, id))
 }
 
 /// A sum of terms that have poles at one place, and has a limit itself.

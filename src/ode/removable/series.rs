@@ -168,12 +168,30 @@ pub fn series(nodes: &mut Nodes<'_>, id: NodeId, x: &Line, terms: usize) -> Opti
             Some(c) => Series::number(c, terms),
             None => match poly.line_in(&whole) {
                 Some((a, b)) => Some(Series::line(a, b, terms)),
-                None => of_node(nodes.graph().node(n), &known).or_else(|| of_powers(nodes, n, x, terms)),
+                None => match nodes.graph().node(n) {
+                    Node::Select(near, a, _) if is_small(nodes, near, &known) => known.get(&a).cloned().flatten(),
+                    node => of_node(node, &known).or_else(|| of_powers(nodes, n, x, terms)),
+                },
             },
         };
         known.insert(n, found);
     }
     known.remove(&id)?
+}
+
+/// Does a condition say of what it compares that it is small, and is it so at 0? There the first side of a choice holds.
+fn is_small(nodes: &Nodes<'_>, condition: NodeId, known: &HashMap<NodeId, Option<Series>>) -> bool {
+    match nodes.graph().node(condition) {
+        Node::Binary(BinaryOp::And, a, b) => is_small(nodes, a, known) && is_small(nodes, b, known),
+        Node::Binary(BinaryOp::Lt, size, most) => {
+            let (Node::Unary(UnaryOp::Abs, u), Some(most)) = (nodes.graph().node(size), nodes.constant(most)) else {
+                return false;
+            };
+            let there = known.get(&u).and_then(Option::as_ref);
+            there.is_some_and(|s| s.order > 0 || s.split().is_some_and(|(value, _)| value.abs() < most))
+        }
+        _ => false,
+    }
 }
 
 /// A number times a power of x, where parameters in the one cancel against those in the other.
