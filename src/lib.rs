@@ -282,6 +282,7 @@
 //! | which compartment a synapse of a section gets | `spread` in `src/simulate/edges.rs` | `tests/suite/cables.rs` |
 //! | synapses that remember | `src/hir/plasticity.rs`, `src/ode/build/plasticity.rs`, `src/ode/dendrite.rs`, `src/discretize/plasticity.rs` | `tests/suite/plasticity.rs` |
 //! | graded synapses | `src/hir/graded.rs`, `sender` in `src/hir/projection.rs`, `src/discretize/graded.rs`; where networks learn `src/simulate/trials/given.rs` | `tests/errors/graded_*`, `tests/suite/graded.rs` |
+//! | parameters and initial values of each connection | `given` and `shared_because` in `src/hir/projection.rs`, `give` in `src/ode/build/plasticity.rs`, `rows_of_edges` in `src/ode/linear.rs` | `tests/suite/plasticity.rs`, `tests/errors/connection_*` |
 //! | what modulates synapses | `modulation` in `src/hir/projection.rs`, `modulators` in `src/ode/build/events.rs`, `modulate` in `src/discretize/plasticity.rs` | `tests/errors/modulator_*`, `tests/suite/plasticity.rs` |
 //! | what a synapse is, which receptor a line means | `src/hir/synapse.rs`, `src/hir/projection.rs` | `tests/errors/synapse_*`, `tests/suite/events.rs` |
 //! | what arriving events add, and when | `src/ode/build/events.rs`, `arrivals` and `jump` in `src/discretize/mod.rs` | `tests/suite/events.rs` |

@@ -343,26 +343,20 @@ impl Lowerer<'_> {
             Domain::Steps => Code::DelayRounded,
             _ => Code::OutOfDomain,
         };
-        let demand = Demand { what, value, domain, why, code, unit, whose: Whose::Network, span };
-        match fold(&[], &demand.value, 0) {
-            Some(x) if !domain.has(x, None) => self.outside(&demand, x),
-            _ => self.demands.push(demand),
+        self.keep_demand(Demand { what, value, domain, why, code, unit, whose: Whose::Network, span });
+    }
+
+    /// Demands of a value that it is in the domain of the parameter or state that it is given to.
+    pub(super) fn demand_as_declared(&mut self, what: String, value: &Expr, symbol: &Symbol) {
+        if let Some(declared) = demand(&[], symbol) {
+            self.keep_demand(Demand { span: value.span, ..declared.with(what, value.clone()) });
         }
     }
 
-    /// Demands of a value that it is in the domain of the symbol that it is given to.
-    pub(super) fn demand_as_declared(&mut self, what: String, value: &Expr, symbol: &Symbol) {
-        let kind = match &symbol.kind {
-            SymbolKind::State { kind: StateKind::Gate, .. } => Kind::Gate,
-            SymbolKind::State { .. } => Kind::State,
-            _ => Kind::Param,
-        };
-        let last = symbol.name.rsplit('.').next().unwrap_or(&symbol.name);
-        let Some((_, _, _, domain, code, why)) = row(kind, symbol.ty.dim(), last) else { return };
-        let (value, unit, span) = (value.clone(), symbol.display_unit(), value.span);
-        let demand = Demand { what, value, domain, why, code, unit, whose: Whose::Network, span };
+    /// Says what is outside of its domain already; the rest is demanded of the network.
+    fn keep_demand(&mut self, demand: Demand<Expr>) {
         match fold(&[], &demand.value, 0) {
-            Some(x) if !domain.has(x, None) => self.outside(&demand, x),
+            Some(x) if !demand.domain.has(x, None) => self.outside(&demand, x),
             _ => self.demands.push(demand),
         }
     }

@@ -493,15 +493,11 @@ impl<'m> Builder<'m> {
             hir::SpikeCondition::Crosses(a, b) => Condition::Crosses(self.expr(at, a), self.expr(at, b)),
             hir::SpikeCondition::When(e) => Condition::When(self.expr(at, e)),
         };
-        let read = match &s.holds {
-            None => self.graph.reachable(condition.reads()),
+        let named = match &s.holds {
+            None => condition.reads(),
             Some(names) => names.iter().map(|id| self.symbol(population, *id)).collect(),
         };
-        let state = |n: NodeId| match self.graph.node(n) {
-            Node::State(s) => Some(s),
-            _ => None,
-        };
-        let held = read.into_iter().filter_map(state).collect();
+        let held = self.graph.states_read(named);
         let resets = s
             .resets
             .iter()

@@ -79,11 +79,7 @@ fn keeps_spiking(model: &Model, at_reset: &mut Model, spike: &Spike) -> Option<D
     let Condition::When(condition) = spike.condition else { return None };
     let warning =
         |label: &str| Diagnostic::new(Code::KeepsSpiking, spike.span, "these spikes follow each other", label);
-    let state = |n: NodeId| match model.graph.node(n) {
-        Node::State(s) => Some(s),
-        _ => None,
-    };
-    let read: Vec<StateId> = model.graph.reachable([condition]).into_iter().filter_map(state).collect();
+    let read = model.graph.states_read([condition]);
     if !spike.resets.iter().any(|(state, _)| read.contains(state)) {
         let names: Vec<&str> = read.iter().map(|s| model.state(*s).name.rsplit('.').next().unwrap_or("")).collect();
         let d = warning("nothing resets what the condition reads");

@@ -185,6 +185,15 @@ impl Graph {
         }
     }
 
+    /// The states that `roots` depend on, or are.
+    pub fn states_read(&self, roots: impl IntoIterator<Item = NodeId>) -> Vec<StateId> {
+        let state = |id: NodeId| match self.node(id) {
+            Node::State(state) => Some(state),
+            _ => None,
+        };
+        self.reachable(roots).into_iter().filter_map(state).collect()
+    }
+
     /// The nodes that `roots` depend on (and themselves), operands first. Takes time for these, and next to none for the rest of the graph: a
     /// bit for each node.
     pub fn reachable(&self, roots: impl IntoIterator<Item = NodeId>) -> Vec<NodeId> {

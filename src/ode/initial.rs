@@ -57,11 +57,7 @@ impl Resolver<'_> {
 
     /// An expression with the initial values of the states that it reads, at time 0.
     fn at_the_start(&mut self, root: NodeId, stack: &mut Vec<StateId>) -> NodeId {
-        let read = |n: NodeId| match self.model.graph.node(n) {
-            Node::State(s) => Some(s),
-            _ => None,
-        };
-        let needed: Vec<StateId> = self.model.graph.reachable([root]).into_iter().filter_map(read).collect();
+        let needed = self.model.graph.states_read([root]);
         let values: HashMap<StateId, NodeId> = needed.into_iter().map(|s| (s, self.value(s, stack))).collect();
         let zero = self.model.graph.number(0.0, Dim::TIME);
         let leaf = |node: Node| match node {

@@ -2,7 +2,7 @@
 //!
 //! In comes a model; out go, for each state of a population, what multiplies which state in its derivative and what is left, or why a derivative is
 //! not such a sum.
-//! Never true here: a coefficient reads a state.
+//! Never true here: a coefficient reads a state that moves.
 
 use super::{Graph, Model, Node, NodeId, StateId};
 use crate::diag::{Code, Diagnostic};

@@ -26,6 +26,8 @@ pub(in crate::hir) enum NetworkError<'e> {
     OfEachSynapse { synapse: &'e str, name: &'e str, span: Span },
     /// Something of a receptor is set by a path to synapses.
     OfReceptor { name: &'e str, path: &'e str, wanted: &'static str, span: Span },
+    /// A parameter of a receptor is set, and all lines through it say it for their own synapses.
+    SaidByAllLines { synapse: &'e str, span: Span, line: Span },
     /// A parameter or an initial value is set twice.
     SetTwice { target: &'e str, again: Span, first: Span },
     /// An input leads to something that it cannot drive.
@@ -93,6 +95,10 @@ impl From<NetworkError<'_>> for Diagnostic {
                 let message = format!("the {wanted} `{name}` is of the cells behind the synapses, whoever sends");
                 Diagnostic::new(Code::BadTarget, span, message, "the path begins with two populations")
                     .help(format!("write `{path}`"))
+            }
+            E::SaidByAllLines { synapse, span, line } => {
+                let message = format!("every connection through `{synapse}` has a value of its own for this");
+                Diagnostic::new(Code::NoEffect, span, message, "no synapse has this value").see(line, "said here")
             }
             E::SetTwice { target, again, first } => {
                 Diagnostic::new(Code::DuplicateKey, again, format!("`{target}` is set twice"), "set again")

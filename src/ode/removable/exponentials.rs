@@ -2,6 +2,7 @@
 //!
 //! In comes a product; out goes the same value with `linoid(u)` in place of every `e^u - 1`, if no pole is left then. Where u is a product with such
 //! a difference in it, as `tanh(x)` is, that one is a factor like any other, and what is left of it goes the same way.
+//! Where the result has exponentials that may become too large or too small by themselves, it is used near the place only.
 //! Never true here: a parameter has a value; what is a multiple of what holds for all of them.
 
 use super::Nodes;
