@@ -7,7 +7,7 @@
 //! Work is proportional to what happens. The edges of a sender stand by delay, all of them, wherever they lead, in one row. An event goes along its
 //! row as time goes on: in each step those edges add what they carry that it has reached. So the sums of one step are all that is written, which a
 //! cache holds however long delays are, and what edges carry is read in order. Targets take two bytes: they count from the first sum of a *chapter* of
-//! `NEAR` sums, and of one delay the edges stand by chapter.
+//! `NEAR` sums, and of one delay the edges stand by chapter. Where edges are all alike and dense, a row is [`Bits`], and rows are counted instead.
 
 use super::edges::Edges;
 use super::lanes::{Scalar, ask_for};
@@ -17,8 +17,11 @@ use super::remember::Remembering;
 use std::ops::Range;
 use std::sync::Arc;
 
+mod bits;
 #[cfg(test)]
 mod tests;
+
+use bits::Bits;
 
 /// Edges that events go along.
 #[derive(Clone, Debug)]
@@ -129,9 +132,15 @@ struct Rows<T> {
     /// Where its runs begin.
     first_run: Vec<usize>,
     runs: Vec<Run>,
-    targets: Targets,
-    /// In the order of the targets.
-    carried: Carried<T>,
+    edges: Stored<T>,
+}
+
+/// The edges of rows.
+enum Stored<T> {
+    /// The target of each, and what they carry.
+    Listed(Targets, Carried<T>),
+    /// All carry the same and take as long, and of one sender no two lead to one sum: an event goes along its row as if that were one edge.
+    Alike(Bits, T),
 }
 
 /// The sum that each edge adds to, counted from the base of its run.
@@ -147,6 +156,7 @@ const NEAR: usize = 1 << 16;
 /// What the edges of rows carry.
 enum Carried<T> {
     Same(T),
+    /// In the order of the targets.
     Each(Vec<T>),
 }
 
@@ -183,6 +193,12 @@ struct Sums {
 }
 
 impl Sums {
+    /// The same as bits tell of them.
+    fn plain(&self) -> bits::Sums {
+        let Receiver { places, begin, slots, lanes, .. } = &self.receiver;
+        bits::Sums { first: begin + self.slot * lanes, lanes: *lanes, stride: slots * lanes, count: places.len() }
+    }
+
     /// The place of each block of them among the temps.
     fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let Receiver { places, begin, slots, lanes, .. } = self.receiver.clone();
@@ -214,6 +230,8 @@ pub struct Arrivals<T> {
     sums: Vec<Range<usize>>,
     /// In the order of sending.
     travels: Vec<Travel>,
+    /// Where rows begin that are counted together; kept for its room.
+    together: Vec<usize>,
 }
 
 /// How many travels ahead the edges of one are asked for, and where they go on.
@@ -270,7 +288,7 @@ impl<T: Scalar> Arrivals<T> {
                 _ => all.push(block),
             }
         }
-        Arrivals { rows, sums: all, travels: Vec::new() }
+        Arrivals { rows, sums: all, travels: Vec::new(), together: Vec::new() }
     }
 
     /// A run begins: nothing is on its way.
@@ -294,36 +312,38 @@ impl<T: Scalar> Arrivals<T> {
 
     /// Adds up what arrives in a step, in the temps of the part.
     pub fn arrive(&mut self, step: u64, temps: &mut [T]) {
-        let Arrivals { rows, sums, travels } = self;
+        let Arrivals { rows, sums, travels, together } = self;
         sums.iter().for_each(|sums| temps[sums.clone()].fill(T::default()));
         let now = step as u32;
-        let mut stay = 0;
-        'travels: for at in 0..travels.len() {
-            if let Some(soon) = travels.get(at + AHEAD).filter(|soon| soon.due == now) {
+        let (mut stay, mut next, mut fresh) = (0, 0, true);
+        while let Some(&(mut travel)) = travels.get(next) {
+            if let Some(soon) = travels.get(next + AHEAD).filter(|soon| soon.due == now) {
                 rows[soon.rows as usize].ask(soon);
             }
-            let mut travel = travels[at];
-            if travel.due == now {
-                let next = travels.get(at + 1).filter(|next| next.due == now).copied();
-                let ask = |edges: usize| {
-                    if let Some(next) = &next {
-                        rows[next.rows as usize].ask_further(next, ASKED + edges);
-                    }
-                };
-                let (rows, begin) = (&rows[travel.rows as usize], travel.edges[0]);
-                loop {
-                    let done = (travel.edges[0] - begin) as usize;
-                    rows.add(&travel, temps, |edges| ask(done + edges));
-                    if !rows.go_on(&mut travel) {
-                        continue 'travels;
-                    }
-                    if travel.due != now {
-                        break;
-                    }
+            next += 1;
+            let stays = travel.due != now || {
+                let own = &rows[travel.rows as usize];
+                let first = std::mem::replace(&mut fresh, false);
+                if let Stored::Alike(bits, value) = &own.edges {
+                    let with = |other: &&Travel| (other.due, other.rows) == (now, travel.rows);
+                    together.clear();
+                    together.extend(travels[next - 1..].iter().take_while(with).map(|travel| travel.row));
+                    bits.add(together, *value, first, temps);
+                    next += together.len() - 1;
+                    false
+                } else {
+                    let next = travels.get(next).filter(|next| next.due == now).copied();
+                    own.bring(&mut travel, temps, |edges| {
+                        if let Some(next) = &next {
+                            rows[next.rows as usize].ask_further(next, ASKED + edges);
+                        }
+                    })
                 }
+            };
+            if stays {
+                travels[stay] = travel;
+                stay += 1;
             }
-            travels[stay] = travel;
-            stay += 1;
         }
         travels.truncate(stay);
     }
@@ -368,22 +388,23 @@ impl<T> Draft<'_, T> {
         }
     }
 
-    /// Tells of every edge to places of the part, cell after cell, the delivery, its number, and the sum that it adds to.
+    /// Tells of every edge to places of the part, cell after cell, the delivery, its own number, and the sum that it adds to: which one of the delivery's, and
+    /// its place.
     fn visit<'o>(
         &self,
         sums: &[Sums],
         order: impl Fn(usize) -> Option<&'o Order>,
-        mut tell: impl FnMut(&Delivery<T>, usize, u32),
+        mut tell: impl FnMut((usize, &Delivery<T>), usize, (usize, u32)),
     ) {
-        for &(delivery, sum) in &self.deliveries {
+        for (kind, &(delivery, sum)) in self.deliveries.iter().enumerate() {
             let sums = &sums[sum];
             let order = order(delivery.to);
-            for (place, target) in sums.receiver.places.clone().zip(sums.blocks().flatten()) {
+            for (number, (place, target)) in sums.receiver.places.clone().zip(sums.blocks().flatten()).enumerate() {
                 let cell = Order::cell(order, place);
                 // Past the last cell there are none.
                 let bounds = delivery.edges.offsets.get(cell..cell + 2).unwrap_or(&[0, 0]);
                 for edge in bounds[0] as usize..bounds[1] as usize {
-                    tell(delivery, edge, target as u32);
+                    tell((kind, delivery), edge, (number, target as u32));
                 }
             }
         }
@@ -456,11 +477,14 @@ impl<T: Scalar> Rows<T> {
         order: impl Fn(usize) -> Option<&'o Order>,
     ) -> Rows<T> {
         let mut first = vec![0; senders + 1];
-        draft.visit(sums, &order, |delivery, edge, _| first[delivery.edges.sources[edge] as usize + 1] += 1);
+        draft.visit(sums, &order, |(_, delivery), edge, _| first[delivery.edges.sources[edge] as usize + 1] += 1);
         for sender in 0..senders {
             first[sender + 1] += first[sender];
         }
         let count = first[senders];
+        if let Some(rows) = Rows::alike(draft, &first, sums, &order) {
+            return rows;
+        }
         let each = matches!(draft.deliveries[0].0.carried, PerEdge::Each(_));
         let (chapters, mut targets) = draft.targets(sums, senders, count);
         // The edges of a row stand by delay, and of one delay by the chapter of their target.
@@ -470,7 +494,7 @@ impl<T: Scalar> Rows<T> {
         targets.ask_for_large();
         ask_for_large(&mut keys);
         ask_for_large(&mut carried);
-        draft.visit(sums, &order, |delivery, edge, target| {
+        draft.visit(sums, &order, |(_, delivery), edge, (_, target)| {
             let at = &mut next[delivery.edges.sources[edge] as usize];
             keys[*at] = delivery.delays.of(edge) * chapters + targets.set(*at, target);
             if each {
@@ -500,7 +524,39 @@ impl<T: Scalar> Rows<T> {
             PerEdge::Same(value) => Carried::Same(*value),
             PerEdge::Each(_) => Carried::Each(carried),
         };
-        Rows { from: draft.from, event: draft.event, first, first_run, runs, targets, carried }
+        Rows { from: draft.from, event: draft.event, first, first_run, runs, edges: Stored::Listed(targets, carried) }
+    }
+
+    /// A draft's rows of bits, given how many edges the senders before each one have; none where edges are not alike, or where targets take less memory or time.
+    fn alike<'o>(
+        draft: &Draft<'_, T>,
+        first: &[usize],
+        sums: &[Sums],
+        order: impl Fn(usize) -> Option<&'o Order>,
+    ) -> Option<Rows<T>> {
+        let (PerEdge::Same(value), PerEdge::Same(delay)) =
+            (&draft.deliveries[0].0.carried, &draft.deliveries[0].0.delays)
+        else {
+            return None;
+        };
+        let as_long = |(other, _): &(&Delivery<T>, usize)| other.delays == PerEdge::Same(*delay);
+        let own: Vec<bits::Sums> = draft.deliveries.iter().map(|&(_, sum)| sums[sum].plain()).collect();
+        let senders = first.len() - 1;
+        let needed = own.iter().map(bits::Sums::bits).sum::<usize>().saturating_mul(senders);
+        let dense = needed <= first[senders].saturating_mul(8 * size_of::<u16>());
+        if !dense || !bits::counting_pays() || !draft.deliveries.iter().all(as_long) || !own.iter().all(bits::Sums::fit)
+        {
+            return None;
+        }
+        let (mut bits, mut once) = (Bits::new(&own, senders), true);
+        draft.visit(sums, order, |(kind, delivery), edge, (number, _)| {
+            once &= bits.join(delivery.edges.sources[edge] as usize, (kind, number));
+        });
+        let runs = vec![Run { wait: *delay, end: 1, base: 0 }, Run::default()];
+        let first_run = first.windows(2).map(|bounds| usize::from(bounds[0] == bounds[1])).collect();
+        let first = (0..senders).map(|sender| bits.row(sender)).collect();
+        let edges = Stored::Alike(bits, *value);
+        once.then_some(Rows { from: draft.from, event: draft.event, first, first_run, runs, edges })
     }
 
     /// Sends a travel to the next run of its row, if there is one.
@@ -513,16 +569,32 @@ impl<T: Scalar> Rows<T> {
         end > 0
     }
 
+    /// Adds what listed edges carry that a travel reaches in the step in which it is due, and sends it on. Tells `ask` now and then how many they were. False if it
+    /// has come to its end.
+    #[inline(always)]
+    fn bring(&self, travel: &mut Travel, temps: &mut [T], ask: impl Fn(usize)) -> bool {
+        let (now, begin) = (travel.due, travel.edges[0]);
+        loop {
+            let done = (travel.edges[0] - begin) as usize;
+            self.add(travel, temps, |edges| ask(done + edges));
+            if !self.go_on(travel) {
+                return false;
+            }
+            if travel.due != now {
+                return true;
+            }
+        }
+    }
+
     /// Asks for what a travel needs in this step.
     fn ask(&self, travel: &Travel) {
+        let Stored::Listed(targets, carried) = &self.edges else { return };
         let begin = travel.row + travel.edges[0] as usize;
         let len = ((travel.edges[1] - travel.edges[0]) as usize).min(ASKED);
         // They need not begin where a line does: the last of them may lie in one more.
         for (begin, len) in [(begin, len), (begin + len - 1, 1)] {
-            self.targets.ask_for(begin, len);
-            if let Carried::Each(values) = &self.carried {
-                ask_for(values, begin, len);
-            }
+            targets.ask_for(begin, len);
+            carried.ask_for(begin, len);
         }
         ask_for(&self.runs, travel.run, 1);
     }
@@ -530,21 +602,22 @@ impl<T: Scalar> Rows<T> {
     /// Asks for a line of the edges that a travel reaches in this step, from one of them on.
     #[inline(always)]
     fn ask_further(&self, travel: &Travel, from: usize) {
-        if from < (travel.edges[1] - travel.edges[0]) as usize {
+        if let Stored::Listed(targets, carried) = &self.edges
+            && from < (travel.edges[1] - travel.edges[0]) as usize
+        {
             let at = travel.row + travel.edges[0] as usize + from;
-            self.targets.ask_for(at, LINE);
-            if let Carried::Each(values) = &self.carried {
-                ask_for(values, at, LINE);
-            }
+            targets.ask_for(at, LINE);
+            carried.ask_for(at, LINE);
         }
     }
 
-    /// Adds what the edges carry that a travel has reached. Tells `ask` at every line how far it is.
+    /// Adds what the listed edges carry that a travel has reached. Tells `ask` at every line how far it is.
     #[inline(always)]
     fn add(&self, travel: &Travel, sums: &mut [T], ask: impl Fn(usize)) {
+        let Stored::Listed(targets, carried) = &self.edges else { return };
         let range = travel.row + travel.edges[0] as usize..travel.row + travel.edges[1] as usize;
         let sums = &mut sums[self.runs[travel.run].base as usize..];
-        match (&self.targets, &self.carried) {
+        match (targets, carried) {
             (Targets::Near(targets), Carried::Same(value)) => add_same(sums, &targets[range], *value, ask),
             (Targets::Far(targets), Carried::Same(value)) => add_same(sums, &targets[range], *value, ask),
             (Targets::Near(targets), Carried::Each(values)) => {
@@ -553,6 +626,15 @@ impl<T: Scalar> Rows<T> {
             (Targets::Far(targets), Carried::Each(values)) => {
                 add_each(sums, &targets[range.clone()], &values[range], ask);
             }
+        }
+    }
+}
+
+impl<T> Carried<T> {
+    #[inline(always)]
+    fn ask_for(&self, begin: usize, len: usize) {
+        if let Carried::Each(values) = self {
+            ask_for(values, begin, len);
         }
     }
 }

@@ -45,6 +45,7 @@ const RUNTIME: &[(&str, &str)] = &[
     ("edges.rs", include_str!("../../runtime/edges.rs")),
     ("elementwise.rs", include_str!("../../runtime/elementwise.rs")),
     ("events.rs", include_str!("../../runtime/events.rs")),
+    ("events/bits.rs", include_str!("../../runtime/events/bits.rs")),
     ("lanes/mod.rs", include_str!("../../runtime/lanes/mod.rs")),
     ("lanes/avx2.rs", include_str!("../../runtime/lanes/avx2.rs")),
     ("lanes/avx512.rs", include_str!("../../runtime/lanes/avx512.rs")),

@@ -1,6 +1,7 @@
 //! What arrives against sums over all edges in the order in which they add up.
 
 use super::*;
+use std::collections::HashSet;
 
 const LANES: usize = 8;
 const SLOTS: usize = 2;
@@ -164,7 +165,7 @@ fn what_arrives_far_away_is_the_same() {
         }
         let receiver = |_| Receiver { places: 0..CELLS, begin: 0, slots: 1, lanes: LANES, swept: false };
         let mut arrivals = Arrivals::new(&[&delivery], |_| senders, receiver, |_| None);
-        assert_eq!(matches!(arrivals.rows[0].targets, Targets::Near(_)), near, "{senders} senders");
+        assert_eq!(matches!(arrivals.rows[0].edges, Stored::Listed(Targets::Near(_), _)), near, "{senders} senders");
         let mut sent: Vec<Vec<u32>> = Vec::new();
         let mut all = vec![f64::NAN; CELLS];
         for step in 0..5 {
@@ -183,5 +184,78 @@ fn what_arrives_far_away_is_the_same() {
             arrivals.send(step as u64, &sent[step].iter().map(of).collect::<Vec<_>>());
         }
         assert!(all.iter().any(|&sum| sum != 0.0));
+    }
+}
+
+/// Dense edges that are all alike: counted, in lines that are full and not, more rows than are counted at once, to sums that are 0 before and that are not.
+/// With an edge twice, or with a delay of its own, they are listed.
+#[test]
+fn what_dense_rows_bring_is_added_up_one_by_one() {
+    const SENDERS: usize = 300;
+    const TO: [(usize, usize); 2] = [(700, 8), (40, 16)];
+    let dense = |to: usize, twice: bool| {
+        let of = |cell: usize| {
+            let some = move |sender: &u32| below(10, (cell * SENDERS) as u64 + u64::from(*sender)) < 4;
+            (0..SENDERS as u32).filter(some).flat_map(move |sender| vec![sender; if twice { 2 } else { 1 }])
+        };
+        let cells: Vec<Vec<u32>> = (0..TO[to].0).map(|cell| of(cell).collect()).collect();
+        let ends = cells.iter().scan(0, |end, cell| {
+            *end += cell.len() as u32;
+            Some(*end)
+        });
+        let offsets = std::iter::once(0).chain(ends).collect();
+        Arc::new(Edges { offsets, sources: cells.concat() })
+    };
+    let begin = [0, TO[0].0.next_multiple_of(TO[0].1) * SLOTS];
+    let receiver = |to: usize| {
+        let (cells, lanes) = TO[to];
+        Receiver { places: 0..cells.next_multiple_of(lanes), begin: begin[to], slots: SLOTS, lanes, swept: false }
+    };
+    for (twice, own_delays) in [(false, false), (true, false), (false, true)] {
+        let delivery = |event: u64, to: usize, carried: f32, delay: u32| {
+            let edges = dense(to, twice);
+            let delays = match own_delays {
+                true => spread(edges.sources.len(), 3, event),
+                false => PerEdge::Same(delay),
+            };
+            Delivery { from: 0, event, to, slot: 1, edges, delays, carried: PerEdge::Same(carried) }
+        };
+        let all = [delivery(0, 0, 0.1, 2), delivery(0, 1, 0.1, 2), delivery(1, 0, -0.7, 3), delivery(2, 0, 0.3, 2)];
+        let mut arrivals = Arrivals::new(&all.iter().collect::<Vec<_>>(), |_| SENDERS, receiver, |_| None);
+        let counted = arrivals.rows.iter().filter(|rows| matches!(rows.edges, Stored::Alike(..))).count();
+        assert_eq!(counted, if twice || own_delays || !bits::counting_pays() { 0 } else { 3 });
+        let mut temps = vec![f32::NAN; begin[1] + TO[1].0.next_multiple_of(TO[1].1) * SLOTS];
+        let mut sent: Vec<HashSet<(u64, u32)>> = Vec::new();
+        // None, few and nearly all of them emit.
+        for (step, some) in
+            [(0, 0), (1, 1), (2, 40), (3, 1000), (4, 999), (5, 500), (6, 0), (7, 3), (8, 0), (9, 0), (10, 0)]
+        {
+            arrivals.arrive(step, &mut temps);
+            for (to, &(cells, lanes)) in TO.iter().enumerate() {
+                for cell in 0..cells {
+                    let mut expected = 0.0;
+                    for (then, sent) in (0..).zip(&sent) {
+                        for event in 0..3 {
+                            for of in all.iter().filter(|of| (of.event, of.to) == (event, to)) {
+                                let bounds = [0, 1].map(|i| of.edges.offsets[cell + i] as usize);
+                                for edge in bounds[0]..bounds[1] {
+                                    let from = (event, of.edges.sources[edge]);
+                                    if then + u64::from(of.delays.of(edge)) == step && sent.contains(&from) {
+                                        expected += of.carried.of(edge);
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    let arrived = temps[begin[to] + (cell / lanes * SLOTS + 1) * lanes + cell % lanes];
+                    assert_eq!(arrived.to_bits(), expected.to_bits(), "step {step}, {to}, {cell}");
+                }
+            }
+            let emits = |&(event, cell): &(u64, u32)| below(1000, step << 20 | event << 10 | u64::from(cell)) < some;
+            let all = (0..3).flat_map(|event| (0..SENDERS as u32).map(move |cell| (event, cell)));
+            let now: Vec<Sent> = all.filter(emits).map(|(event, cell)| Sent { space: 0, event, cell }).collect();
+            arrivals.send(step, &now);
+            sent.push(now.iter().map(|sent| (sent.event, sent.cell)).collect());
+        }
     }
 }
