@@ -207,7 +207,11 @@ impl Differentiable {
         let Some(model) = &checked.model else { return Err(checked.diagnostics.clone()) };
         let mut options = options.clone();
         options.set.extend(fitted.iter().zip(values).map(|(one, x)| format!("{}={}", one.name, one.shown(x))));
-        flatten(model, &options)
+        let (model, mut found) = flatten(model, &options)?;
+        // Of files nothing is known here.
+        let extent = simulate::extent(&model)?;
+        found.extend(ode::domains::per_cell(&model, &extent.cells, &|_, _| None));
+        if found.iter().any(Diagnostic::is_error) { Err(found) } else { Ok((model, found)) }
     }
 
     /// What the model demands of its parameters it demands of both bounds, `(low, high)` in canonical units. Out go warnings.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 const MAX_DEPTH: usize = 400;
 
 impl Expr {
-    pub(super) fn number(value: f64, dim: Dim, span: Span) -> Expr {
+    pub(crate) fn number(value: f64, dim: Dim, span: Span) -> Expr {
         Expr { kind: ExprKind::Number(value), ty: Ty::Real(dim), span }
     }
 

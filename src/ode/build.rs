@@ -576,18 +576,21 @@ impl<'m> Builder<'m> {
                 if self.is_partial(population, SymbolId(i as u32)) {
                     continue;
                 }
-                if let Some(d) = hir::demand(&cell.symbols, symbol) {
-                    let set = self.setting_of(population, i);
-                    if set.is_none() && d.code == Code::GateRange && matches!(d.value.kind, ExprKind::Symbol(_)) {
-                        // A gate without an initial value of its own starts at `inf`.
-                        continue;
-                    }
-                    let span = set.map_or(d.span, |s| s.value.span);
-                    let value = self.symbol(population, SymbolId(i as u32));
-                    let d = d.with(format!("{}.{}", p.name, symbol.name), value);
-                    let home = self.home(population, SymbolId(i as u32));
-                    demands.push(Demand { whose: Whose::Cells(home), span, ..d });
+                let Some(d) = hir::demand(&cell.symbols, symbol) else { continue };
+                if self.is_derived(population, SymbolId(i as u32)) {
+                    self.demands_of_regions(population, SymbolId(i as u32), &d, &mut demands);
+                    continue;
                 }
+                let set = self.setting_of(population, i);
+                if set.is_none() && d.code == Code::GateRange && matches!(d.value.kind, ExprKind::Symbol(_)) {
+                    // A gate without an initial value of its own starts at `inf`.
+                    continue;
+                }
+                let span = set.map_or(d.span, |s| s.value.span);
+                let value = self.symbol(population, SymbolId(i as u32));
+                let d = d.with(format!("{}.{}", p.name, symbol.name), value);
+                let home = self.home(population, SymbolId(i as u32));
+                demands.push(Demand { whose: Whose::Cells(home), span, ..d });
             }
             demands.extend(self.wholes(population));
             if let Some(spike) = &cell.spike {

@@ -261,7 +261,7 @@ fn of_many(
         let all = count == values.iter().filter(|x| !x.is_nan()).count();
         return Some(demand.not_within(values[first], (!all).then(|| whose(first)).as_deref(), count, one));
     }
-    let d = demand.outside(values[first], Some(&whose(first)), None);
+    let d = demand.outside(values[first], Some(&whose(first)), set_from_outside(model, demand.value));
     let is_finite = values[first].is_finite();
     let d = match count - 1 {
         0 => d,

@@ -1227,7 +1227,7 @@ fn a_value_that_cannot_be_is_told_with_its_place() {
     let text = rallpack(4, 0.5, 5.0).replace("1 uF/cm2", "1 uF/cm2 * (3 - distance / 100 um)");
     let said = driver::check_whole(driver::check_text("c.neuro", Path::new(""), text, &Sources));
     let messages: Vec<&str> = said.diagnostics.iter().map(|d| d.message.as_str()).collect();
-    assert_eq!(messages, ["`c.cm` of a(0.125) of cell 0 is -0.75 uF/cm2"]);
+    assert_eq!(messages, ["`c.all.cm` of a(0.125) of cell 0 is -0.75 uF/cm2"]);
 }
 
 // ---------------------------------------------------------------------------------------------- shapes from files

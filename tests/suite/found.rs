@@ -3040,3 +3040,40 @@ fn quotients_are_right_far_from_their_place() {
         }
     }
 }
+
+/// What one of several regions says is told of that region: where it stands, who sets it, and that it is a bound.
+#[test]
+fn what_a_region_says_is_told_where_it_stands() {
+    let model = "use std.channels.hh.Leak
+        cell C {
+            section soma { length = 20 um; diam = 20 um; compartments = 1 }
+            section dend { from soma(1); length = 100 um; diam = 2 um }
+            compartments { max_length = 20 um }
+            region soma { cm = 1 uF/cm2; ra = 100 ohm*cm; insert Leak; v_init = -65 mV
+                pool Ca: mM { init = 1 mM; diffusion = 0.2 um2/ms; Ca' = 0 mM/ms } }
+            region dend { cm = 2 uF/cm2; ra = 120 ohm*cm; insert Leak; v_init = -65 mV
+                pool Ca: mM { init = 1 mM; diffusion = 0.3 um2/ms; Ca' = 0 mM/ms } }
+        }
+        network main { population p: C[1] }
+        run { duration = 1 ms; dt = 0.1 ms; method = cnexp; record p.soma(0.5).v }";
+    for (set, line) in [
+        ("p.soma.cm=-1 uF/cm2", "region soma { cm"),
+        ("p.dend.cm=-1 uF/cm2", "region dend { cm"),
+        ("p.soma.ra=0 ohm*cm", "region soma { cm"),
+        ("p.soma.Ca.diffusion=-1 um2/ms", "diffusion = 0.2"),
+        ("p.dend.Ca.diffusion=-1 um2/ms", "diffusion = 0.3"),
+    ] {
+        let name = set.split('=').next().unwrap();
+        let told = done(model, &["run", "m.neuro", "--set", set, "-o", "o.npz"]);
+        let said = told.err.contains(&format!("`{name}` of ")) && told.err.contains(line);
+        assert!(told.code == 2 && said && told.err.contains("it is set from outside"), "{set}: {}", told.err);
+        let (name, low) = set.split_once('=').unwrap();
+        let free = format!("{name}={low}..{}", low.replace("-1", "1").replace("0 ohm", "200 ohm"));
+        let trace = "t,v\n0,-65\n0.5,-65\n1,-65\n";
+        let here = folder(&[("m.neuro", model), ("t.csv", trace)]);
+        let fit = ["fit", "m.neuro", "--engine", "interp", "--target", "p.soma(0.5).v=t.csv", "--free", &free];
+        let told = neuroc(&here, &fit);
+        let said = told.err.contains(&format!("`{name}` of ")) && told.err.contains("this is a bound of");
+        assert!(told.code == 2 && said, "{free}: {}", told.err);
+    }
+}

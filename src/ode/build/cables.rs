@@ -4,7 +4,7 @@
 //! Never true here: the equations of a channel are there more often than it is inserted.
 
 use super::Builder;
-use crate::hir::{self, End, Home, Morphology, RecordedAt, SymbolId, Ty};
+use crate::hir::{self, Demand, End, Expr, ExprKind, Home, Morphology, RecordedAt, SymbolId, Ty, Whose};
 use crate::morphology::space::lines;
 use crate::ode::{
     Cable, Diffusion, Heard, Kind, MembraneCurrent, Node, NodeId, Population, Probe, Spike, Terminal, Through,
@@ -93,6 +93,26 @@ impl<'m> Builder<'m> {
             symbol == m.area || m.homes[symbol.0 as usize] == Home::Tree && !m.is_derived(self.cell(population), symbol)
         };
         self.morphology(population).is_some_and(partial)
+    }
+
+    /// What is demanded of a symbol that is in each compartment what a region says: of each region where it is the one that counts.
+    pub(super) fn demands_of_regions(
+        &mut self,
+        population: usize,
+        symbol: SymbolId,
+        demand: &Demand<&Expr>,
+        demands: &mut Vec<Demand<NodeId>>,
+    ) {
+        let (home, name) = (self.home(population, symbol), self.network.populations[population].name.clone());
+        let mut said = Vec::new();
+        symbols_of(demand.value, &mut said);
+        for (id, span) in said {
+            let own = only(demand.value, id);
+            let value = self.expr(Some(population), &own);
+            let span = self.setting_of(population, id.0 as usize).map_or(span, |set| set.value.span);
+            let what = format!("{name}.{}", self.cell(population).symbol(id).name);
+            demands.push(Demand { whose: Whose::Cells(home), span, ..demand.with(what, value) });
+        }
     }
 
     /// The population of those elements of the tree in which a symbol is recorded; that of the cells for what is one value of the cell.
@@ -296,5 +316,26 @@ impl<'m> Builder<'m> {
         }
         let home = self.home(population, symbol);
         MembraneCurrent { population: home, outward, slope: None, through: Through::Membrane }
+    }
+}
+
+/// The symbols that stand for a value in the regions of a cell, and where their values stand.
+fn symbols_of(value: &Expr, said: &mut Vec<(SymbolId, Span)>) {
+    match &value.kind {
+        ExprKind::Symbol(id) => said.push((*id, value.span)),
+        ExprKind::If(_, yes, no) => [yes, no].into_iter().for_each(|e| symbols_of(e, said)),
+        _ => (),
+    }
+}
+
+/// The same value where that symbol stands for it, and elsewhere one that any domain has.
+fn only(value: &Expr, id: SymbolId) -> Expr {
+    match &value.kind {
+        ExprKind::Symbol(other) if *other == id => value.clone(),
+        ExprKind::If(condition, yes, no) => {
+            let [yes, no] = [yes, no].map(|e| Arc::new(only(e, id)));
+            Expr { kind: ExprKind::If(condition.clone(), yes, no), ..value.clone() }
+        }
+        _ => Expr::number(1.0, value.ty.dim(), value.span),
     }
 }
