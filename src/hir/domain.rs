@@ -11,6 +11,7 @@ use super::kinetics::REACTION;
 use super::lower::Lowerer;
 use super::{Expr, ExprKind, StateKind, Symbol, SymbolId, SymbolKind, Ty};
 use crate::diag::Code;
+use crate::runtime::math::Coefficients;
 use crate::source::Span;
 use crate::syntax::ast::{BinaryOp, UnaryOp};
 use crate::units::{Dim, DisplayUnit};
@@ -45,6 +46,8 @@ pub enum Domain {
     NotZero,
     /// A time of whole steps, but for a hundredth of it.
     Steps,
+    /// A rate of Poisson events that can be drawn: 708 in a step at most, on average.
+    Drawable,
 }
 
 impl Domain {
@@ -67,7 +70,10 @@ impl Domain {
             (Domain::DelayOrNone, _) => Domain::Delay.has(x, run),
             // What is negative is said to be so.
             (Domain::Steps, Some((dt, _))) => ((x / dt + 0.5).floor() * dt - x).abs() <= x.abs() / 100.0,
-            (Domain::BeforeTheEnd | Domain::StepAtLeast | Domain::Delay | Domain::Steps, None) => true,
+            (Domain::Drawable, Some((dt, _))) => x * dt <= f64::POISSON_HIGH,
+            (Domain::BeforeTheEnd | Domain::StepAtLeast | Domain::Delay | Domain::Steps | Domain::Drawable, None) => {
+                true
+            }
         }
     }
 }

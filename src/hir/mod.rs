@@ -726,6 +726,14 @@ pub struct Projection {
     pub span: Span,
 }
 
+/// A line of a receptor's, if each of them says a parameter of it for its own synapses: then none takes what the receptor has.
+pub fn said_by_all_lines(projections: &[Projection], population: usize, symbol: SymbolId) -> Option<&Projection> {
+    let says = |p: &Projection| p.given.iter().any(|given| given.of == GivenOf::Param(symbol));
+    let of_population = || projections.iter().filter(|p| p.to == population && !p.modulates);
+    let line = of_population().find(|p| says(p))?;
+    of_population().filter(|p| p.receptor == line.receptor).all(says).then_some(line)
+}
+
 /// A value that each synapse of a line has for itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Given {

@@ -13,8 +13,8 @@ use super::place::{FlatPath, Wanted, flatten};
 use super::projection::Instance;
 use super::scope::{Entry, Scope, ScopeKind};
 use super::{
-    Clamp, Connection, Demand, Domain, Drive, Expr, ExprKind, GivenOf, Input, Network, Population, Probe, Projection,
-    Setting, Symbol, SymbolId, SymbolKind, Whose,
+    Clamp, Connection, Demand, Domain, Drive, Expr, ExprKind, Input, Network, Population, Probe, Projection, Setting,
+    Symbol, SymbolId, SymbolKind, Whose, said_by_all_lines,
 };
 use crate::source::Span;
 use crate::syntax::ast::{self, ConnectKey, Name, NetworkMember};
@@ -401,10 +401,7 @@ impl<'a> Lowerer<'a> {
     /// Warns of settings that no line takes, because each says the parameter for its own synapses.
     fn said_by_all_lines(&mut self, draft: &NetworkDraft<'a>) {
         for setting in draft.settings.iter().filter(|setting| !setting.init) {
-            let says = |p: &&Projection| p.given.iter().any(|given| given.of == GivenOf::Param(setting.symbol));
-            let of_population = || draft.projections.iter().filter(|p| p.to == setting.population && !p.modulates);
-            let Some(line) = of_population().find(says) else { continue };
-            if of_population().filter(|p| p.receptor == line.receptor).all(|p| says(&p)) {
+            if let Some(line) = said_by_all_lines(&draft.projections, setting.population, setting.symbol) {
                 let synapse = &draft.populations[line.to].receptors[line.receptor].name;
                 self.error(NetworkError::SaidByAllLines { synapse, span: setting.span, line: line.span });
             }

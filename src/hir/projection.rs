@@ -497,6 +497,12 @@ impl<'a> Lowerer<'a> {
                 draft.scope.kind = ScopeKind::Network;
                 let rate = rate?;
                 self.demand(format!("rate` of `{name}"), rate.clone(), Domain::NotNegative, "a rate is not negative");
+                self.demand(
+                    format!("rate` of `{name}"),
+                    rate.clone(),
+                    Domain::Drawable,
+                    "more events in one step than are drawn, 708 on average",
+                );
                 draft.demand_of(std::mem::take(&mut self.demands), population);
                 Some(DriveSource::Poisson { rate, stream })
             }

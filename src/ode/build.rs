@@ -242,18 +242,24 @@ impl<'m> Builder<'m> {
             let full = format!("{name}.{}", s.name);
             let home = self.home(population, SymbolId(i as u32));
             nodes.push(match &s.kind {
-                SymbolKind::Param(value) => Some(self.add_param(Param {
-                    name: full,
-                    value: placeholder,
-                    population: None,
-                    home: Some(home),
-                    dim: s.ty.dim(),
-                    unit: s.display_unit(),
-                    span: value.span,
-                    docs: s.docs.clone(),
-                    settable: !self.is_derived(population, SymbolId(i as u32)),
-                    set: None,
-                })),
+                SymbolKind::Param(value) => {
+                    Some(
+                        self.add_param(Param {
+                            name: full,
+                            value: placeholder,
+                            population: None,
+                            home: Some(home),
+                            dim: s.ty.dim(),
+                            unit: s.display_unit(),
+                            span: value.span,
+                            docs: s.docs.clone(),
+                            settable: !self.is_derived(population, SymbolId(i as u32))
+                                && hir::said_by_all_lines(&self.network.projections, population, SymbolId(i as u32))
+                                    .is_none(),
+                            set: None,
+                        }),
+                    )
+                }
                 SymbolKind::State { kind, scheme, .. } => {
                     // The states of a scheme follow its first one.
                     let first = scheme.and_then(|first| nodes.get(first.0 as usize).copied().flatten());
@@ -274,6 +280,7 @@ impl<'m> Builder<'m> {
                         currents: Vec::new(),
                         scheme: first,
                         clamp: None,
+                        set: None,
                     });
                     Some(self.graph.add(Node::State(StateId(self.states.len() as u32 - 1))))
                 }

@@ -105,8 +105,12 @@ fn keeps_spiking(model: &Model, at_reset: &mut Model, spike: &Spike) -> Option<D
         .then(|| warning("the condition is still true after the reset").help("reset below what the condition asks for"))
 }
 
-/// How a parameter that a value depends on was set from outside.
+/// How a value, or a parameter that it depends on, was set from outside.
 fn set_from_outside(model: &Model, value: NodeId) -> Option<&str> {
+    let begins = |state: &&super::State| state.edges.is_some() && state.init == value;
+    if let Some(text) = model.states.iter().filter(begins).find_map(|state| state.set.as_deref()) {
+        return Some(text);
+    }
     let mut waiting = vec![value];
     let mut seen = Vec::new();
     while let Some(node) = waiting.pop() {

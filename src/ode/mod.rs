@@ -201,6 +201,8 @@ pub struct State {
     pub scheme: Option<StateId>,
     /// What holds it, if something does.
     pub clamp: Option<Clamp>,
+    /// How its initial value was set from outside, if it was.
+    pub set: Option<String>,
 }
 
 /// What holds a state: in place of moving by its equation, it has a value that is given as a function of time.
@@ -468,11 +470,18 @@ pub struct Projection {
     pub rule: ConnectionRule,
     /// Of a target that gets the largest of what arrives at some places: the place whose connections these are.
     pub place: Option<Pooled>,
+    /// What its line says of each connection, besides its weight and its delay, by name.
+    pub given: Vec<String>,
     /// Where it stands.
     pub span: Span,
 }
 
 impl Projection {
+    /// Does its line say this of each connection?
+    pub fn says(&self, name: &str) -> bool {
+        matches!(name, "weight" | "delay") || self.given.iter().any(|given| given == name)
+    }
+
     /// Is it one that the network has? Those to all places but the first are made with it.
     pub fn is_first(&self) -> bool {
         self.place.is_none_or(|place| place.number == 0)

@@ -2,7 +2,7 @@
 //! each cell.
 
 use super::build::classify;
-use super::{Model, Node, NodeId, places};
+use super::{Model, Node, NodeId, Param, Projection, places};
 use crate::data::{DataFile, Numbers};
 use crate::diag::{Code, Diagnostic, nearest};
 use crate::hir::{Demand, Domain, StateKind, Whose};
@@ -222,7 +222,12 @@ fn put(model: &mut Model, place: Place, value: NodeId, how: String) {
         }
         Place::Init(at) => {
             let state = &mut model.states[at];
-            state.init = value;
+            let before = std::mem::replace(&mut state.init, value);
+            state.set = Some(how);
+            // What is demanded of what edges begin with is demanded of this.
+            let of_edges = state.edges.map(Whose::Edges);
+            let own = |demand: &&mut Demand<NodeId>| Some(demand.whose) == of_edges && demand.value == before;
+            model.demands.iter_mut().filter(own).for_each(|demand| demand.value = value);
             // Gates that begin at `inf` are in their domain by themselves.
             if state.kind == StateKind::Gate {
                 model.demands.push(Demand {
@@ -311,6 +316,9 @@ fn unknown(model: &Model, name: &str) -> Diagnostic {
     if name == "celsius" {
         return d.help("nothing in this model depends on the temperature");
     }
+    if let Some(d) = of_connections(model, name, &d) {
+        return d;
+    }
     let params: Vec<&str> = model.params.iter().filter(|p| p.settable).map(|p| p.name.as_str()).collect();
     // The dot of a number in a place parts no names.
     let is_whole = |tail: &&str| tail.matches('(').count() == tail.matches(')').count();
@@ -336,4 +344,19 @@ fn unknown(model: &Model, name: &str) -> Diagnostic {
     };
     let d = if params.is_empty() { d } else { d.note(format!("it has {}", params.join(", "))) };
     d.note("initial values of states can be set, too")
+}
+
+/// What is said of a name that stands for what lines of connections say.
+fn of_connections(model: &Model, name: &str, d: &Diagnostic) -> Option<Diagnostic> {
+    let (d, (before, key)) = (d.clone(), name.rsplit_once('.').unwrap_or(("", name)));
+    let lines: Vec<&Projection> = model.projections.iter().filter(|p| p.says(key)).collect();
+    let hidden = |p: &Param| !p.settable && (p.name == name || p.name.ends_with(&format!(".{name}")));
+    let note = if lines.iter().any(|line| line.name == before) {
+        format!("`{key}` is what the line of these connections says")
+    } else if !lines.is_empty() && model.params.iter().any(hidden) {
+        format!("every line of connections says `{key}` for its own")
+    } else {
+        return None;
+    };
+    Some(d.note(note).help(format!("give the network a parameter, say `{key} = ...` with it, and set that")))
 }

@@ -38,6 +38,7 @@ mod pools;
 mod protocols;
 mod random_models;
 mod report;
+mod set_of_connections;
 mod singular;
 mod space;
 #[cfg(feature = "xla")]

@@ -55,6 +55,7 @@ impl<T> Demand<T> {
                 d.help("every value would be drawn once only: make `every` longer, or `dt` shorter")
             }
             (_, Domain::Steps) => d.help("make it whole steps, or `dt` shorter"),
+            (_, Domain::Drawable) => d.help("lower it, or make `dt` shorter"),
             (_, Domain::Whole) => d.help("set all of them, or none to begin in the steady state"),
             _ => d,
         }

@@ -113,6 +113,7 @@ impl Builder<'_> {
             currents: Vec::new(),
             scheme: None,
             clamp: Some(Clamp { cells: None, value }),
+            set: None,
         });
         self.wandering.insert((population, steps), z);
         z

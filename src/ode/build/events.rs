@@ -44,6 +44,7 @@ impl<'m> Builder<'m> {
                 graded,
                 rule: self.rule(&p.rule),
                 place: (p.max_pool > 1).then_some(Pooled { first: at, number: 0 }),
+                given: p.given.iter().map(|given| given.name.clone()).collect(),
                 span: p.span,
             }
         };
@@ -250,6 +251,7 @@ impl<'m> Builder<'m> {
             graded: None,
             rule: ConnectionRule::Spikes { file: file.0, cells, delay },
             place: None,
+            given: Vec::new(),
             span: drive.span,
         }
     }

@@ -201,6 +201,7 @@ impl<'m> Builder<'m> {
             currents: Vec::new(),
             scheme: None,
             clamp: None,
+            set: None,
         });
         let state = StateId(self.states.len() as u32 - 1);
         (state, self.graph.add(Node::State(state)))
