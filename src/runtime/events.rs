@@ -543,7 +543,7 @@ impl<T: Scalar> Rows<T> {
         let own: Vec<bits::Sums> = draft.deliveries.iter().map(|&(_, sum)| sums[sum].plain()).collect();
         let senders = first.len() - 1;
         let needed = own.iter().map(bits::Sums::bits).sum::<usize>().saturating_mul(senders);
-        let dense = needed <= first[senders].saturating_mul(8 * size_of::<u16>());
+        let dense = needed <= first[senders].saturating_mul(u16::BITS as usize);
         if !dense || !bits::counting_pays() || !draft.deliveries.iter().all(as_long) || !own.iter().all(bits::Sums::fit)
         {
             return None;
