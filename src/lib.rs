@@ -289,6 +289,7 @@
 //! | what a synapse is, which receptor a line means | `src/hir/synapse.rs`, `src/hir/projection.rs` | `tests/errors/synapse_*`, `tests/suite/events.rs` |
 //! | what arriving events add, and when | `src/ode/build/events.rs`, `arrivals` and `jump` in `src/discretize/mod.rs` | `tests/suite/events.rs` |
 //! | in which order arrivals are added up | `Function::arrivals` in `src/step/mod.rs`; `arrive` in `src/interp/mod.rs` and `src/runtime/events.rs` | `src/interp/network_tests.rs`, tests beside them |
+//! | who is connected, for other simulators and for NIR | `src/simulate/network.rs`, `python/src/network.rs` | `python/tests/test_model.py`, `test_nir.py` |
 //! | how events travel in native runs | `src/codegen/plan/deliveries.rs`, `src/engine/deliveries.rs`, `src/runtime/events.rs` | `tests/suite/events.rs`, their tests |
 //! | how events travel on devices | `src/codegen/plan/travel.rs`; `deliveries.rs` of `src/codegen/stablehlo/` | `tests/suite/events.rs`, `tests/stablehlo/deliveries*.snap` |
 //! | what edges that remember do on devices | `src/codegen/plan/travel.rs`; `remember.rs` of `src/codegen/stablehlo/` | `tests/suite/plasticity.rs`, `tests/stablehlo/remembered.snap` |

@@ -32,7 +32,7 @@ from .errors import (
 )
 from .exchange import spikes_from_sonata
 from .fitting import Fit, Gradient
-from .model import Model, Param, Population, State, load, parse
+from .model import Connections, Model, Param, Population, State, load, parse
 from .nir_in import NirModel, from_nir
 from .result import Result, Spikes, Trace, read
 from .sweep import Sweep
@@ -45,6 +45,7 @@ __all__ = [
     "XLA",
     "BugError",
     "ClosedError",
+    "Connections",
     "Diagnostic",
     "EngineError",
     "EngineWarning",

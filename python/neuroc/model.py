@@ -82,6 +82,33 @@ class Population:
     spikes: bool
 
 
+@dataclass(frozen=True, eq=False)
+class Connections:
+    """The connections of a `connect` line between two populations, one after the other: by target, and of each target by source."""
+
+    #: Its name, such as "e.i.Ampa".
+    name: str
+    #: The population whose cells send.
+    source: str
+    #: The one whose cells receive.
+    target: str
+    #: The numbers of the cells that send, of shape `[connection]`.
+    sources: NDArray[np.uint32]
+    #: And of those that receive.
+    targets: NDArray[np.uint32]
+    #: The weights at the start, in `unit`.
+    weights: NDArray[np.float64]
+    #: The unit of the weights; "1" for pure numbers.
+    unit: str
+    #: How long spikes take, in ms; a run rounds it to whole steps. Graded synapses take 0.
+    delays: NDArray[np.float64]
+
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return len(self.sources)
+
+
 def load(path: str | os.PathLike[str]) -> Model:
     """Checks a model file and everything that it uses.
 
@@ -163,6 +190,16 @@ class Model:
         """The populations by name, with their numbers of cells."""
         things = [Population(*row) for row in self._core.populations()]
         return Table(things, "population", ["name", "cells", "shape", "spikes"])
+
+    @property
+    def connections(self) -> Table[Connections]:
+        """The connections of each `connect` line by name, drawn as a run draws them, with weights and delays. Other simulators take
+        them as they are: `nest.Connect(pre[c.sources], post[c.targets], "one_to_one", {"weight": c.weights, "delay": c.delays})`.
+
+        Gap junctions and drives are none. Each access draws them anew, the same ones.
+        """
+        things = [Connections(*row) for row in self._core.connections()]
+        return Table(things, "connection", ["name", "source", "target", "number", "weights", "unit", "delays"])
 
     @property
     def settings(self) -> list[str]:

@@ -505,6 +505,11 @@ impl Model {
         crate::network::described(py, self)
     }
 
+    /// The connections of projections: name, populations before and behind, cells before and behind, weights, their unit, delays in ms.
+    fn connections<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        crate::network::connections(py, self)
+    }
+
     /// A stage of the compilation as text.
     fn stage(&self, py: Python<'_>, name: &str, options: &Bound<'_, PyDict>) -> PyResult<String> {
         guarded(|| {

@@ -61,6 +61,31 @@ pub fn described<'py>(py: Python<'py>, model: &Model) -> PyResult<Bound<'py, PyD
 }
 
 /// The names of the cells of each population.
+/// Connections: name, populations before and behind, numbers of cells before and behind, weights, their unit, delays in ms.
+pub fn connections<'py>(py: Python<'py>, model: &Model) -> PyResult<Bound<'py, PyList>> {
+    guarded(|| {
+        let flat = model.flat(&model.settings())?;
+        let found =
+            simulate::extent(&flat).and_then(|extent| network::connections(&flat, &extent).map_err(|d| vec![d]));
+        let all = PyList::empty(py);
+        for c in found.map_err(|d| model.wrong(&d))? {
+            let [from, to] = c.ends.map(|at| flat.populations[at].name.as_str());
+            let cells = (c.sources.into_pyarray(py), c.targets.into_pyarray(py));
+            all.append((
+                c.name,
+                from,
+                to,
+                cells.0,
+                cells.1,
+                c.weights.into_pyarray(py),
+                c.unit.name,
+                c.delays.into_pyarray(py),
+            ))?;
+        }
+        Ok(all)
+    })
+}
+
 fn cell_names(model: &hir::Model) -> Vec<String> {
     let name = |p: &hir::Population| model.cells[p.cell].name.clone();
     model.network.iter().flat_map(|network| &network.populations).map(name).collect()

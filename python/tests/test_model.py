@@ -282,3 +282,50 @@ def test_what_is_forgotten_leaves_settings_that_fit():
     assert model.unset("n", "p.tau").settings == []
     with pytest.raises(neuroc.UsageError, match="the name of a parameter is a text, not 3"):
         model.set({3: 3})
+
+
+WIRED = """
+use std.cells.lif.LifCond
+use std.plasticity.{Stdp, TsodyksMarkram}
+use std.synapses.ExpCond
+cell Bare { state v: mV = 0 mV; v' = -v / 10 ms }
+synapse Kick { on event(weight: mV) { v += weight } }
+network main {
+    population e: LifCond[20]
+    population b: Bare[2, 3]
+    connect e -> e via Stdp { rule = probability(p = 0.3); weight ~ uniform(1 nS, 2 nS); delay ~ uniform(1 ms, 3 ms) }
+    connect e -> e via ExpCond { rule = edges("edges.csv"); weight = file("edges.csv", column = "w") * 1 nS; delay = 1.5 ms }
+    connect e -> b via Kick { rule = fixed_in_degree(n = 4); weight = 0.25 mV; delay = 2 ms }
+    drive e via ExpCond from poisson(rate = 100 Hz) { weight = 1 nS }
+}
+run { duration = 1 ms; dt = 0.1 ms; record e.e.Stdp.weight every 1 ms }
+"""
+
+
+def test_connections_are_those_of_a_run(tmp_path):
+    rows = [(7, 0, 3.0), (2, 0, 1.0), (5, 19, 2.0), (2, 0, 4.0)]
+    (tmp_path / "edges.csv").write_text("source,target,w\n" + "".join(f"{a},{b},{w}\n" for a, b, w in rows))
+    model = neuroc.parse(WIRED, directory=tmp_path)
+    found = model.connections
+    assert list(found) == ["e.e.Stdp", "e.e.ExpCond", "e.b.Kick"]
+    listed = found["ExpCond"]
+    assert (listed.source, listed.target, listed.number, listed.unit) == ("e", "e", 4, "nS")
+    given = sorted((b, a) for a, b, _ in rows)
+    assert list(zip(listed.targets.tolist(), listed.sources.tolist())) == given
+    assert listed.weights.tolist() == [1.0, 4.0, 3.0, 2.0] and listed.delays.tolist() == [1.5] * 4
+    drawn = found["Stdp"]
+    start = model.run()["e.e.Stdp.weight"][0]
+    assert drawn.weights.tolist() == start.tolist() and len(set(start.tolist())) > 50
+    assert 1 <= drawn.delays.min() < 1.2 and 2.8 < drawn.delays.max() <= 3
+    assert (np.diff(drawn.targets.astype(int)) >= 0).all() and not (drawn.sources == drawn.targets).any()
+    kicks = found["e.b.Kick"]
+    assert np.bincount(kicks.targets).tolist() == [4] * 6 and kicks.sources.max() < 20
+    assert (kicks.weights == 0.25).all() and kicks.unit == "mV"
+    assert "4 numbers, 1 to 4" in repr(found) and "<td>e.b.Kick</td>" in found._repr_html_()
+    # What is set from outside is what a run begins with.
+    other = model.copy().set("e.e.Stdp.weight", "3 nS")
+    assert set(other.connections["Stdp"].weights) == {3.0}
+    assert neuroc.parse(TWO).connections == {}
+    (tmp_path / "edges.csv").write_text("source,target,w\n7,20,1\n")
+    with pytest.raises(neuroc.ModelError, match="20"):
+        neuroc.parse(WIRED, directory=tmp_path).connections

@@ -13,6 +13,7 @@ use crate::ode::linear::{Row, row};
 use crate::ode::{self, Condition, ConnectionRule, Kind, Model, Node, NodeId, Projection, StateId};
 use crate::operators::BinaryOp;
 use crate::step::Value;
+use crate::units::DisplayUnit;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -113,8 +114,7 @@ pub fn network(model: &Model, extent: &Extent) -> Result<Network, Diagnostic> {
 
 fn wires(model: &Model, extent: &Extent, p: &Projection) -> Result<Wires, Diagnostic> {
     let of = projected(model, extent, p)?;
-    let unknown =
-        || Diagnostic::new(Code::Internal, p.span, "these connections are not known before the run".to_string(), "");
+    let unknown = || unknown(p);
     let weights = match of.kernel {
         None => of.values(model, p.weight).ok_or_else(unknown)?,
         Some(_) => super::shared(model, extent, p)?.ok_or_else(unknown)?.values,
@@ -146,6 +146,89 @@ fn wires(model: &Model, extent: &Extent, p: &Projection) -> Result<Wires, Diagno
         edges: of.edges,
         rule,
     })
+}
+
+/// The connections of a projection, one after the other: by target, and of each target by source.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Connections {
+    /// The projection's name, such as `e.i.Kick`.
+    pub name: String,
+    /// The populations, by index.
+    pub ends: [usize; 2],
+    /// The numbers of the cells before the connections.
+    pub sources: Vec<u32>,
+    /// And of those behind them.
+    pub targets: Vec<u32>,
+    /// Their weights at the start, in `unit`.
+    pub weights: Vec<f64>,
+    /// The unit that the synapse has weights in.
+    pub unit: DisplayUnit,
+    /// Their delays, in ms.
+    pub delays: Vec<f64>,
+}
+
+/// All connections that a network draws or reads from files. Gap junctions and drives are none.
+///
+/// # Errors
+/// What is wrong with a rule or a file.
+pub fn connections(model: &Model, extent: &Extent) -> Result<Vec<Connections>, Diagnostic> {
+    let mut all: Vec<Connections> = Vec::new();
+    let mut numbers = vec![0; model.projections.len()];
+    for (number, p) in model.projections.iter().enumerate() {
+        if matches!(p.rule, ConnectionRule::Spikes { .. }) {
+            continue;
+        }
+        let own = of_projection(model, extent, p)?;
+        match p.place.filter(|place| place.number > 0) {
+            // The places that a target takes the largest of are those of one line.
+            Some(place) => {
+                let first = &mut all[numbers[place.first]];
+                first.sources.extend(own.sources);
+                first.targets.extend(own.targets);
+                first.weights.extend(own.weights);
+                first.delays.extend(own.delays);
+            }
+            None => {
+                numbers[number] = all.len();
+                all.push(own);
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn of_projection(model: &Model, extent: &Extent, p: &Projection) -> Result<Connections, Diagnostic> {
+    let of = projected(model, extent, p)?;
+    let (unknown, shared) = (|| unknown(p), of.kernel.is_some());
+    let own = |state: &&ode::State| state.name == format!("{}.weight", p.name) && state.edges.is_some();
+    // Where synapses keep their weights, they begin with those.
+    let weight = model.states.iter().find(own).map_or(p.weight, |state| state.init);
+    let weights: Vec<f64> = match shared {
+        false => of.values(model, weight).ok_or_else(unknown)?,
+        true => {
+            let kernel = super::shared(model, extent, p)?.ok_or_else(unknown)?.values;
+            of.rows.iter().map(|&at| kernel[at as usize]).collect()
+        }
+    };
+    let delays = of.values(model, p.delay).ok_or_else(unknown)?;
+    let degrees = of.edges.offsets.windows(2).map(|bounds| bounds[1] - bounds[0]);
+    let targets = degrees.enumerate().flat_map(|(element, degree)| {
+        // One of so many elements of each cell has the synapse.
+        std::iter::repeat_n((element / of.each) as u32, degree as usize)
+    });
+    Ok(Connections {
+        name: p.name.clone(),
+        ends: [model.cells_of(p.from), model.cells_of(p.to)],
+        sources: of.edges.sources.clone(),
+        targets: targets.collect(),
+        weights: weights.into_iter().map(|x| p.unit.show(x)).collect(),
+        unit: p.unit.clone(),
+        delays,
+    })
+}
+
+fn unknown(p: &Projection) -> Diagnostic {
+    Diagnostic::new(Code::Internal, p.span, "these connections are not known before the run".to_string(), "")
 }
 
 /// Reads the cells of a population.
