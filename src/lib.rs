@@ -191,8 +191,9 @@
 //! - **Events are the machine's work, not a kernel's** (`src/runtime/events.rs`). Each sender has one row of edges, sorted by delay, wherever they lead. In
 //!   each step its event adds what the edges carry that it has reached by then to the sums of this step, and a kernel finds what arrives in a temp field.
 //!   So only the sums of one step are written, which a cache holds; a ring of sums for all steps to come was 2.4 times as slow for the whole microcircuit.
-//!   Where all edges of some senders carry the same and take as long, and a cell hears one in sixteen or more, rows are bits
-//!   (`src/runtime/events/bits.rs`): those that arrive in a step are counted for hundreds of cells at once, and each sum is what adding one by one gives.
+//!   Where all edges of some senders carry the same and take as long, and a cell hears one in sixteen or more, rows stand as bits, too
+//!   (`src/runtime/events/bits.rs`): in steps in which more than one event arrives at a cell, those are counted for hundreds of cells at once, and each sum is
+//!   what adding one by one gives.
 //!   Each thread has the rows that lead to its cells, and the threads tell each other who has emitted, so that no sum depends on their number. What an
 //!   edge carries and how long it takes is computed before the run.
 //! - **Spikes of a file are edges** from a clock ([`ode::Kind::Clock`]), whose element `k` emits in step `k` times [`ode::STRETCH`], element 0 before the run

@@ -7,7 +7,8 @@
 //! Work is proportional to what happens. The edges of a sender stand by delay, all of them, wherever they lead, in one row. An event goes along its
 //! row as time goes on: in each step those edges add what they carry that it has reached. So the sums of one step are all that is written, which a
 //! cache holds however long delays are, and what edges carry is read in order. Targets take two bytes: they count from the first sum of a *chapter* of
-//! `NEAR` sums, and of one delay the edges stand by chapter. Where edges are all alike and dense, a row is [`Bits`], and rows are counted instead.
+//! `NEAR` sums, and of one delay the edges stand by chapter. Dense edges that are all alike stand as [`Bits`], too: in steps
+//! in which much arrives, rows are counted instead.
 
 use super::edges::Edges;
 use super::lanes::{Scalar, ask_for};
@@ -132,15 +133,10 @@ struct Rows<T> {
     /// Where its runs begin.
     first_run: Vec<usize>,
     runs: Vec<Run>,
-    edges: Stored<T>,
-}
-
-/// The edges of rows.
-enum Stored<T> {
-    /// The target of each, and what they carry.
-    Listed(Targets, Carried<T>),
-    /// All carry the same and take as long, and of one sender no two lead to one sum: an event goes along its row as if that were one edge.
-    Alike(Bits, T),
+    targets: Targets,
+    carried: Carried<T>,
+    /// The same edges once more, where there may be steps in which counting them pays.
+    bits: Option<Bits>,
 }
 
 /// The sum that each edge adds to, counted from the base of its run.
@@ -214,6 +210,8 @@ struct Travel {
     due: u32,
     /// Which rows.
     rows: u32,
+    /// Whose row.
+    sender: u32,
     /// Where the row begins.
     row: usize,
     /// The edges that it reaches then, counted from there.
@@ -230,8 +228,8 @@ pub struct Arrivals<T> {
     sums: Vec<Range<usize>>,
     /// In the order of sending.
     travels: Vec<Travel>,
-    /// Where rows begin that are counted together; kept for its room.
-    together: Vec<usize>,
+    /// The senders whose rows are counted together; kept for its room.
+    together: Vec<u32>,
 }
 
 /// How many travels ahead the edges of one are asked for, and where they go on.
@@ -316,30 +314,34 @@ impl<T: Scalar> Arrivals<T> {
         sums.iter().for_each(|sums| temps[sums.clone()].fill(T::default()));
         let now = step as u32;
         let (mut stay, mut next, mut fresh) = (0, 0, true);
+        // Travels before this one go by themselves.
+        let mut apart = 0;
         while let Some(&(mut travel)) = travels.get(next) {
             if let Some(soon) = travels.get(next + AHEAD).filter(|soon| soon.due == now) {
                 rows[soon.rows as usize].ask(soon);
             }
-            next += 1;
             let stays = travel.due != now || {
                 let own = &rows[travel.rows as usize];
                 let first = std::mem::replace(&mut fresh, false);
-                if let Stored::Alike(bits, value) = &own.edges {
+                if let Some(bits) = own.bits.as_ref().filter(|_| next >= apart) {
                     let with = |other: &&Travel| (other.due, other.rows) == (now, travel.rows);
                     together.clear();
-                    together.extend(travels[next - 1..].iter().take_while(with).map(|travel| travel.row));
-                    bits.add(together, *value, first, temps);
-                    next += together.len() - 1;
-                    false
-                } else {
-                    let next = travels.get(next).filter(|next| next.due == now).copied();
-                    own.bring(&mut travel, temps, |edges| {
-                        if let Some(next) = &next {
-                            rows[next.rows as usize].ask_further(next, ASKED + edges);
-                        }
-                    })
+                    together.extend(travels[next..].iter().take_while(with).map(|travel| travel.sender));
+                    apart = next + together.len();
+                    if let (true, Carried::Same(value)) = (bits.pay(together.len()), &own.carried) {
+                        bits.add(together, *value, first, temps);
+                        next = apart;
+                        continue;
+                    }
                 }
+                let soon = travels.get(next + 1).filter(|soon| soon.due == now).copied();
+                own.bring(&mut travel, temps, |edges| {
+                    if let Some(soon) = &soon {
+                        rows[soon.rows as usize].ask_further(soon, ASKED + edges);
+                    }
+                })
             };
+            next += 1;
             if stays {
                 travels[stay] = travel;
                 stay += 1;
@@ -359,7 +361,8 @@ impl<T: Scalar> Arrivals<T> {
                 let Run { wait, end, .. } = rows.runs[run];
                 if end > 0 {
                     let due = (step as u32).wrapping_add(wait);
-                    self.travels.push(Travel { due, rows: number as u32, row, edges: [0, end], run });
+                    let (rows, sender) = (number as u32, event.cell);
+                    self.travels.push(Travel { due, rows, sender, row, edges: [0, end], run });
                 }
             }
         }
@@ -386,6 +389,31 @@ impl<T> Draft<'_, T> {
         } else {
             (1, Targets::Far(vec![0; edges]))
         }
+    }
+
+    /// So many edges of so many senders as bits; none where they are not alike, where targets take less memory, or where nothing of it pays.
+    fn bits<'o>(
+        &self,
+        senders: usize,
+        edges: usize,
+        sums: &[Sums],
+        order: impl Fn(usize) -> Option<&'o Order>,
+    ) -> Option<Bits> {
+        let first = self.deliveries[0].0;
+        let (PerEdge::Same(_), PerEdge::Same(delay)) = (&first.carried, &first.delays) else { return None };
+        let as_long = |(other, _): &(&Delivery<T>, usize)| other.delays == PerEdge::Same(*delay);
+        let own: Vec<bits::Sums> = self.deliveries.iter().map(|&(_, sum)| sums[sum].plain()).collect();
+        let needed = own.iter().map(bits::Sums::bits).sum::<usize>().saturating_mul(senders);
+        let dense = needed <= edges.saturating_mul(u16::BITS as usize);
+        if !dense || !bits::counting_pays() || !self.deliveries.iter().all(as_long) || !own.iter().all(bits::Sums::fit)
+        {
+            return None;
+        }
+        let (mut bits, mut once) = (Bits::new(&own, senders, edges), true);
+        self.visit(sums, order, |(kind, delivery), edge, (number, _)| {
+            once &= bits.join(delivery.edges.sources[edge] as usize, (kind, number));
+        });
+        once.then_some(bits)
     }
 
     /// Tells of every edge to places of the part, cell after cell, the delivery, its own number, and the sum that it adds to: which one of the delivery's, and
@@ -482,9 +510,6 @@ impl<T: Scalar> Rows<T> {
             first[sender + 1] += first[sender];
         }
         let count = first[senders];
-        if let Some(rows) = Rows::alike(draft, &first, sums, &order) {
-            return rows;
-        }
         let each = matches!(draft.deliveries[0].0.carried, PerEdge::Each(_));
         let (chapters, mut targets) = draft.targets(sums, senders, count);
         // The edges of a row stand by delay, and of one delay by the chapter of their target.
@@ -524,39 +549,8 @@ impl<T: Scalar> Rows<T> {
             PerEdge::Same(value) => Carried::Same(*value),
             PerEdge::Each(_) => Carried::Each(carried),
         };
-        Rows { from: draft.from, event: draft.event, first, first_run, runs, edges: Stored::Listed(targets, carried) }
-    }
-
-    /// A draft's rows of bits, given how many edges the senders before each one have; none where edges are not alike, or where targets take less memory or time.
-    fn alike<'o>(
-        draft: &Draft<'_, T>,
-        first: &[usize],
-        sums: &[Sums],
-        order: impl Fn(usize) -> Option<&'o Order>,
-    ) -> Option<Rows<T>> {
-        let (PerEdge::Same(value), PerEdge::Same(delay)) =
-            (&draft.deliveries[0].0.carried, &draft.deliveries[0].0.delays)
-        else {
-            return None;
-        };
-        let as_long = |(other, _): &(&Delivery<T>, usize)| other.delays == PerEdge::Same(*delay);
-        let own: Vec<bits::Sums> = draft.deliveries.iter().map(|&(_, sum)| sums[sum].plain()).collect();
-        let senders = first.len() - 1;
-        let needed = own.iter().map(bits::Sums::bits).sum::<usize>().saturating_mul(senders);
-        let dense = needed <= first[senders].saturating_mul(u16::BITS as usize);
-        if !dense || !bits::counting_pays() || !draft.deliveries.iter().all(as_long) || !own.iter().all(bits::Sums::fit)
-        {
-            return None;
-        }
-        let (mut bits, mut once) = (Bits::new(&own, senders), true);
-        draft.visit(sums, order, |(kind, delivery), edge, (number, _)| {
-            once &= bits.join(delivery.edges.sources[edge] as usize, (kind, number));
-        });
-        let runs = vec![Run { wait: *delay, end: 1, base: 0 }, Run::default()];
-        let first_run = first.windows(2).map(|bounds| usize::from(bounds[0] == bounds[1])).collect();
-        let first = (0..senders).map(|sender| bits.row(sender)).collect();
-        let edges = Stored::Alike(bits, *value);
-        once.then_some(Rows { from: draft.from, event: draft.event, first, first_run, runs, edges })
+        let bits = draft.bits(senders, count, sums, &order);
+        Rows { from: draft.from, event: draft.event, first, first_run, runs, targets, carried, bits }
     }
 
     /// Sends a travel to the next run of its row, if there is one.
@@ -569,7 +563,7 @@ impl<T: Scalar> Rows<T> {
         end > 0
     }
 
-    /// Adds what listed edges carry that a travel reaches in the step in which it is due, and sends it on. Tells `ask` now and then how many they were. False if it
+    /// Adds what edges carry that a travel reaches in the step in which it is due, and sends it on. Tells `ask` now and then how many they were. False if it
     /// has come to its end.
     #[inline(always)]
     fn bring(&self, travel: &mut Travel, temps: &mut [T], ask: impl Fn(usize)) -> bool {
@@ -588,13 +582,12 @@ impl<T: Scalar> Rows<T> {
 
     /// Asks for what a travel needs in this step.
     fn ask(&self, travel: &Travel) {
-        let Stored::Listed(targets, carried) = &self.edges else { return };
         let begin = travel.row + travel.edges[0] as usize;
         let len = ((travel.edges[1] - travel.edges[0]) as usize).min(ASKED);
         // They need not begin where a line does: the last of them may lie in one more.
         for (begin, len) in [(begin, len), (begin + len - 1, 1)] {
-            targets.ask_for(begin, len);
-            carried.ask_for(begin, len);
+            self.targets.ask_for(begin, len);
+            self.carried.ask_for(begin, len);
         }
         ask_for(&self.runs, travel.run, 1);
     }
@@ -602,22 +595,19 @@ impl<T: Scalar> Rows<T> {
     /// Asks for a line of the edges that a travel reaches in this step, from one of them on.
     #[inline(always)]
     fn ask_further(&self, travel: &Travel, from: usize) {
-        if let Stored::Listed(targets, carried) = &self.edges
-            && from < (travel.edges[1] - travel.edges[0]) as usize
-        {
+        if from < (travel.edges[1] - travel.edges[0]) as usize {
             let at = travel.row + travel.edges[0] as usize + from;
-            targets.ask_for(at, LINE);
-            carried.ask_for(at, LINE);
+            self.targets.ask_for(at, LINE);
+            self.carried.ask_for(at, LINE);
         }
     }
 
-    /// Adds what the listed edges carry that a travel has reached. Tells `ask` at every line how far it is.
+    /// Adds what the edges carry that a travel has reached. Tells `ask` at every line how far it is.
     #[inline(always)]
     fn add(&self, travel: &Travel, sums: &mut [T], ask: impl Fn(usize)) {
-        let Stored::Listed(targets, carried) = &self.edges else { return };
         let range = travel.row + travel.edges[0] as usize..travel.row + travel.edges[1] as usize;
         let sums = &mut sums[self.runs[travel.run].base as usize..];
-        match (targets, carried) {
+        match (&self.targets, &self.carried) {
             (Targets::Near(targets), Carried::Same(value)) => add_same(sums, &targets[range], *value, ask),
             (Targets::Far(targets), Carried::Same(value)) => add_same(sums, &targets[range], *value, ask),
             (Targets::Near(targets), Carried::Each(values)) => {

@@ -98,11 +98,16 @@ pub struct Bits {
     /// Of each kind where its lines begin in a row, and how many lines there are.
     lines: Vec<usize>,
     rows: Aligned<u64>,
+    /// So many rows at once are worth it.
+    least: usize,
 }
 
+/// Counting costs as much as going from edge to edge where so many events arrive at each sum in a step.
+const EVEN: f64 = 1.2;
+
 impl Bits {
-    /// Rows for so many senders, without an edge.
-    pub fn new(sums: &[Sums], senders: usize) -> Bits {
+    /// Rows for so many senders, which will have so many edges in all.
+    pub fn new(sums: &[Sums], senders: usize, edges: usize) -> Bits {
         let lines = sums.iter().scan(0, |lines, sums| {
             *lines += sums.bits() / SUMS;
             Some(*lines)
@@ -110,7 +115,9 @@ impl Bits {
         let lines: Vec<usize> = std::iter::once(0).chain(lines).collect();
         let mut rows = Aligned::new(senders * lines[sums.len()] * WIDTH);
         ask_for_large(rows.get_mut());
-        Bits { groups: sums.iter().map(Sums::groups).collect(), lines, rows }
+        let count: usize = sums.iter().map(|sums| sums.count).sum();
+        let least = (EVEN * senders as f64 * count as f64 / edges as f64).ceil() as usize;
+        Bits { groups: sums.iter().map(Sums::groups).collect(), lines, rows, least }
     }
 
     /// Adds an edge to a sum, given by the number of its kind and its own. False if there is one.
@@ -122,42 +129,50 @@ impl Bits {
         new
     }
 
+    /// Does it pay to count so many rows?
+    pub fn pay(&self, rows: usize) -> bool {
+        rows >= self.least
+    }
+
     /// Where the row of a sender begins.
-    pub fn row(&self, sender: usize) -> usize {
+    fn row(&self, sender: usize) -> usize {
         sender * self.lines[self.groups.len()]
     }
 
-    /// Adds a value to the sums that rows lead to, given by where they begin, row after row. Of `fresh` sums all are known to be 0.
-    pub fn add<T: Scalar>(&self, rows: &[usize], value: T, fresh: bool, all: &mut [T]) {
-        for (number, rows) in rows.chunks(ROWS).enumerate() {
+    /// Adds a value to the sums that the rows of senders lead to, row after row. Of `fresh` sums all are known to be 0.
+    pub fn add<T: Scalar>(&self, senders: &[u32], value: T, fresh: bool, all: &mut [T]) {
+        for (number, senders) in senders.chunks(ROWS).enumerate() {
             let fresh = fresh && number == 0;
             match Vectors::of_processor() {
                 // SAFETY: the processor has what the function is compiled for.
                 #[cfg(target_arch = "x86_64")]
-                Vectors::Of512 => unsafe { self.add_512(rows, value, fresh, all) },
+                Vectors::Of512 => unsafe { self.add_512(senders, value, fresh, all) },
                 // SAFETY: see above.
                 #[cfg(target_arch = "x86_64")]
-                Vectors::Of256 => unsafe { self.add_256(rows, value, fresh, all) },
-                Vectors::Narrow => self.add_some(rows, value, fresh, all),
+                Vectors::Of256 => unsafe { self.add_256(senders, value, fresh, all) },
+                Vectors::Narrow => self.add_some(senders, value, fresh, all),
             }
         }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512vl,avx512dq")]
-    fn add_512<T: Scalar>(&self, rows: &[usize], value: T, fresh: bool, all: &mut [T]) {
-        self.add_some(rows, value, fresh, all);
+    fn add_512<T: Scalar>(&self, senders: &[u32], value: T, fresh: bool, all: &mut [T]) {
+        self.add_some(senders, value, fresh, all);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn add_256<T: Scalar>(&self, rows: &[usize], value: T, fresh: bool, all: &mut [T]) {
-        self.add_some(rows, value, fresh, all);
+    fn add_256<T: Scalar>(&self, senders: &[u32], value: T, fresh: bool, all: &mut [T]) {
+        self.add_some(senders, value, fresh, all);
     }
 
     /// What vectors do, as wide as the function around it is compiled for.
     #[inline(always)]
-    fn add_some<T: Scalar>(&self, rows: &[usize], value: T, fresh: bool, all: &mut [T]) {
+    fn add_some<T: Scalar>(&self, senders: &[u32], value: T, fresh: bool, all: &mut [T]) {
+        let mut rows = [0; ROWS];
+        rows.iter_mut().zip(senders).for_each(|(row, &sender)| *row = self.row(sender as usize));
+        let rows = &rows[..senders.len()];
         let (lines, _) = self.rows.get().as_chunks::<WIDTH>();
         let mut often = [[0; WIDTH]; ROWS];
         // What becomes of 0, which is a constant for every number of times.

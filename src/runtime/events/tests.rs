@@ -165,7 +165,7 @@ fn what_arrives_far_away_is_the_same() {
         }
         let receiver = |_| Receiver { places: 0..CELLS, begin: 0, slots: 1, lanes: LANES, swept: false };
         let mut arrivals = Arrivals::new(&[&delivery], |_| senders, receiver, |_| None);
-        assert_eq!(matches!(arrivals.rows[0].edges, Stored::Listed(Targets::Near(_), _)), near, "{senders} senders");
+        assert_eq!(matches!(arrivals.rows[0].targets, Targets::Near(_)), near, "{senders} senders");
         let mut sent: Vec<Vec<u32>> = Vec::new();
         let mut all = vec![f64::NAN; CELLS];
         for step in 0..5 {
@@ -222,7 +222,7 @@ fn what_dense_rows_bring_is_added_up_one_by_one() {
         };
         let all = [delivery(0, 0, 0.1, 2), delivery(0, 1, 0.1, 2), delivery(1, 0, -0.7, 3), delivery(2, 0, 0.3, 2)];
         let mut arrivals = Arrivals::new(&all.iter().collect::<Vec<_>>(), |_| SENDERS, receiver, |_| None);
-        let counted = arrivals.rows.iter().filter(|rows| matches!(rows.edges, Stored::Alike(..))).count();
+        let counted = arrivals.rows.iter().filter(|rows| rows.bits.is_some()).count();
         assert_eq!(counted, if twice || own_delays || !bits::counting_pays() { 0 } else { 3 });
         let mut temps = vec![f32::NAN; begin[1] + TO[1].0.next_multiple_of(TO[1].1) * SLOTS];
         let mut sent: Vec<HashSet<(u64, u32)>> = Vec::new();
