@@ -111,21 +111,27 @@ fn set_from_outside(model: &Model, value: NodeId) -> Option<&str> {
     if let Some(text) = model.states.iter().filter(begins).find_map(|state| state.set.as_deref()) {
         return Some(text);
     }
-    let mut waiting = vec![value];
-    let mut seen = Vec::new();
+    reached(model, value).into_iter().find_map(|node| match node {
+        Node::Param(p) => model.param(p).set.as_deref(),
+        _ => None,
+    })
+}
+
+/// All that a value is made of, that of its parameters, too.
+fn reached(model: &Model, value: NodeId) -> Vec<Node> {
+    let (mut waiting, mut seen, mut all) = (vec![value], Vec::new(), Vec::new());
     while let Some(node) = waiting.pop() {
-        for n in model.graph.reachable([node]) {
-            let Node::Param(p) = model.graph.node(n) else { continue };
-            if let Some(text) = &model.param(p).set {
-                return Some(text);
-            }
-            if !seen.contains(&p) {
+        for node in model.graph.reachable([node]).into_iter().map(|id| model.graph.node(id)) {
+            if let Node::Param(p) = node
+                && !seen.contains(&p)
+            {
                 seen.push(p);
                 waiting.push(model.param(p).value);
             }
+            all.push(node);
         }
     }
-    None
+    all
 }
 
 /// What is wrong with a range of cells, if its population has a size.
@@ -267,6 +273,7 @@ fn of_many(
     }
     let d = demand.outside(values[first], Some(&whose(first)), set_from_outside(model, demand.value));
     let is_finite = values[first].is_finite();
+    let drawn = || reached(model, demand.value).iter().any(|node| matches!(node, Node::Draw(..)));
     let d = match count - 1 {
         0 => d,
         1 => d.note(format!("another {one} has such a value, too")),
@@ -274,7 +281,7 @@ fn of_many(
     };
     Some(match (d.code.severity(), demand.domain) {
         (_, Domain::BeforeTheEnd) => d,
-        _ if !is_finite => d,
+        _ if !is_finite || !drawn() => d,
         (Severity::Error, _) if !matches!(demand.whose, Whose::Edges(_)) => d,
         (Severity::Error, _) => d.help("cut the draw off: `truncated(..., low, high)`"),
         (Severity::Warning, _) => d.help("a draw can be cut off: `truncated(..., low, high)`"),

@@ -94,3 +94,19 @@ fn a_rate_that_is_too_high_is_told_at_once() {
     let done = neuroc(&here, &["check", "m.neuro"]);
     assert!(done.code == 1 && done.err.contains("lower it, or make `dt` shorter"), "{}", done.err);
 }
+
+/// What is wrong with a number of a file is not helped by cutting draws off.
+#[test]
+fn numbers_of_files_and_draws_have_their_own_help() {
+    let line = |weight: &str| {
+        let lines =
+            format!("connect g -> e via TsodyksMarkram {{ rule = edges(\"e.csv\"); delay = 1 ms; weight {weight} }}");
+        let here = folder(&[("m.neuro", &model(&lines)), ("e.csv", "source,target,w\n0,0,1\n0,1,-3\n")]);
+        let done = neuroc(&here, &["check", "m.neuro"]);
+        assert!(done.code == 1 && done.err.contains("is -"), "{}", done.err);
+        done.err
+    };
+    assert!(!line("= file(\"e.csv\", column = \"w\") * 1 nS").contains("truncated"));
+    assert!(line("~ normal(-100 nS, 1 nS)").contains("truncated"));
+    assert!(line("~ normal(-100 nS, 1 nS) * file(\"e.csv\", column = \"w\")").contains("truncated"));
+}

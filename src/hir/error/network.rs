@@ -89,7 +89,7 @@ impl From<NetworkError<'_>> for Diagnostic {
             E::OfEachSynapse { synapse, name, span } => {
                 let message = format!("`{name}` belongs to each synapse, and begins with what `{synapse}` says");
                 Diagnostic::new(Code::BadTarget, span, message, "what a network sets is of cells")
-                    .help(format!("where it should begin elsewhere, write a synapse of your own: `state {name} = ...`"))
+                    .help(format!("a line of connections says where its own begin: `connect ... {{ {name} = ... }}`"))
             }
             E::OfReceptor { name, path, wanted, span } => {
                 let message = format!("the {wanted} `{name}` is of the cells behind the synapses, whoever sends");
