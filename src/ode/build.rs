@@ -243,22 +243,21 @@ impl<'m> Builder<'m> {
             let home = self.home(population, SymbolId(i as u32));
             nodes.push(match &s.kind {
                 SymbolKind::Param(value) => {
-                    Some(
-                        self.add_param(Param {
-                            name: full,
-                            value: placeholder,
-                            population: None,
-                            home: Some(home),
-                            dim: s.ty.dim(),
-                            unit: s.display_unit(),
-                            span: value.span,
-                            docs: s.docs.clone(),
-                            settable: !self.is_derived(population, SymbolId(i as u32))
-                                && hir::said_by_all_lines(&self.network.projections, population, SymbolId(i as u32))
-                                    .is_none(),
-                            set: None,
-                        }),
-                    )
+                    let id = SymbolId(i as u32);
+                    let taken = hir::said_by_all_lines(&self.network.projections, population, id).is_none();
+                    let settable = taken && !self.is_derived(population, id);
+                    Some(self.add_param(Param {
+                        name: full,
+                        value: placeholder,
+                        population: None,
+                        home: Some(home),
+                        dim: s.ty.dim(),
+                        unit: s.display_unit(),
+                        span: value.span,
+                        docs: s.docs.clone(),
+                        settable,
+                        set: None,
+                    }))
                 }
                 SymbolKind::State { kind, scheme, .. } => {
                     // The states of a scheme follow its first one.

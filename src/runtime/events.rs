@@ -7,7 +7,7 @@
 //! Work is proportional to what happens. The edges of a sender stand by delay, all of them, wherever they lead, in one row. An event goes along its
 //! row as time goes on: in each step those edges add what they carry that it has reached. So the sums of one step are all that is written, which a
 //! cache holds however long delays are, and what edges carry is read in order. Targets take two bytes: they count from the first sum of a *chapter* of
-//! `NEAR` sums, and of one delay the edges stand by chapter. Dense edges that are all alike stand as [`Bits`], too: in steps
+//! `NEAR` sums, and of one delay the edges stand by chapter. Dense edges that are all alike stand as bits, too: in steps
 //! in which much arrives, rows are counted instead.
 
 use super::edges::Edges;
