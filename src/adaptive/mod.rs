@@ -30,6 +30,7 @@ use equations::Equations;
 use events::{Events, TINY_TIME};
 use rodas::Equations as _;
 use rustc_hash::FxHashMap as HashMap;
+use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
 use switches::Switches;
@@ -540,7 +541,8 @@ impl Engine for Adaptive {
             found.push(Spike { step: step.min(first_step + u64::from(steps) - 1), field, cell, early: 0 }.at(t, dt));
             false
         });
-        found.sort();
+        // Of one step in the order of their times.
+        found.sort_by_key(|spike| (spike.step, Reverse(spike.early), spike.field, spike.cell));
         spikes.extend(found);
         running.effort.rates = running.equations.work.rates;
         running.effort.slopes = running.equations.work.slopes;

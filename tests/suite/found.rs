@@ -3077,3 +3077,25 @@ fn what_a_region_says_is_told_where_it_stands() {
         assert!(told.code == 2 && said, "{free}: {}", told.err);
     }
 }
+
+/// Spikes of adaptive steps stand in the order of their times, also where several happen between two samples.
+#[test]
+fn spikes_of_adaptive_steps_stand_in_the_order_of_their_times() {
+    let model = "cell C { state v: mV = 0 mV; v' = (25 mV - v) / 10 ms
+            spike when v >= 15 mV { v = 0 mV } }
+        network main { population p: C[5]; population q: C[2]; init p.v = 1 mV * index; init q.v = 2.5 mV * index }
+        run { duration = 60 ms; dt = 4 ms; method = adaptive; record spikes of p; record spikes of q }";
+    let here = folder(&[("m.neuro", model)]);
+    let done = neuroc(&here, &["run", "m.neuro", "-o", "o.npz"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let result = RunResult::read_npz(&here.path().join("o.npz")).unwrap();
+    for (train, (cells, each)) in result.spikes.iter().zip([(5_u32, 1.0), (2, 2.5)]) {
+        assert!(train.t.len() > 10 && train.t.is_sorted(), "{:?}", train.t);
+        // The cell that begins nearest to its threshold spikes first, and so on.
+        for (at, cell) in (0..cells).rev().enumerate() {
+            let time = 10.0 * ((25.0 - each * f64::from(cell)) / 10.0).ln();
+            let (t, found) = (train.t[at], train.i[at]);
+            assert!(found == u64::from(cell) && (t - time).abs() < 1e-3, "{found} at {t}, not {cell} at {time}");
+        }
+    }
+}
