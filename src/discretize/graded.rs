@@ -1,12 +1,12 @@
 //! Graded synapses: what cells send at every moment, added up where it arrives.
 //!
 //! In come projections whose synapses are graded and the stages of a method; out go, for each stage, what cells send at what it looks at, and regions that
-//! add it up for the cells behind.
+//! add it up for the cells behind. Where something leads to places of branched cells, or from them, what is sent is computed at the end of the step before.
 //! Never true here: a cell reads a sum of another stage than that of its own derivative.
 
 use super::stages::{Stage, Target};
 use super::{Draft, Lowering, Values, population_space, projection_space};
-use crate::ode::{Graph, Model, Node, NodeId, StateId};
+use crate::ode::{Graph, Kind, Model, Node, NodeId, StateId};
 use crate::step::{BinaryOp, FieldId, FieldKind, Map, RegionBuilder, Role, Source, ValueId};
 use rustc_hash::FxHashMap as HashMap;
 
@@ -47,7 +47,7 @@ pub(super) struct Passed {
     /// The first projection that it goes along.
     first: usize,
     sent: NodeId,
-    /// The same when a run begins.
+    /// The same when a run begins, where it is carried from outside.
     pub(super) begin: NodeId,
 }
 
@@ -57,8 +57,35 @@ pub(super) fn passed(model: &mut Model) -> Vec<Passed> {
     all.map(|(first, sent)| Passed { first, sent, begin: model.at_the_beginning(sent) }).collect()
 }
 
+/// What is passed on where something is to places of branched cells, or by them: these see what there was when the step began.
+pub(super) fn passed_within(model: &Model, sent: &[Sent]) -> Vec<Passed> {
+    let is_place = |population: usize| model.populations[population].kind != Kind::Cells;
+    let leads_to_places =
+        |&(at, _): &Sent| [model.projections[at].from, model.projections[at].to].into_iter().any(is_place);
+    if !sent.iter().any(leads_to_places) {
+        return Vec::new();
+    }
+    let mut all: Vec<Passed> = Vec::new();
+    for &(at, value) in sent {
+        let from = model.projections[at].from;
+        let is_there =
+            matches!(model.graph.node(value), Node::State(s) if model.state(s).population == from && !is_place(from));
+        let first = first_of(model, sent, (at, value));
+        if !is_there && all.iter().all(|passed| passed.first != first) {
+            all.push(Passed { first, sent: value, begin: value });
+        }
+    }
+    all
+}
+
+/// The first projection along which the same cells send the same.
+fn first_of(model: &Model, sent: &[Sent], (at, value): Sent) -> usize {
+    let from = |at: usize| model.projections[at].from;
+    sent.iter().find(|other| from(other.0) == from(at) && other.1 == value).map_or(at, |first| first.0)
+}
+
 impl Lowering<'_> {
-    /// What cells pass on from the next step on, where that is carried from outside.
+    /// What cells pass on from the next step on, where that is kept.
     pub(super) fn pass_on(
         &mut self,
         b: &mut RegionBuilder,
@@ -68,11 +95,33 @@ impl Lowering<'_> {
     ) {
         let own = |passed: &&Passed| self.model.projections[passed.first].from == population;
         for passed in self.passed.iter().filter(own).copied().collect::<Vec<_>>() {
-            let p = &self.model.projections[passed.first];
-            let (source, name) = (Source::Sent(passed.first as u32, 0), format!("{}'sent", p.name));
             let value = self.lower(b, values, what(&passed));
-            let field = self.field(source, name, FieldKind::State, Some(population_space(population)), p.span);
+            let field = self.kept(passed.first);
             b.store(field, value);
+        }
+    }
+
+    /// The field of what is passed on in the next step.
+    fn kept(&mut self, first: usize) -> FieldId {
+        let p = &self.model.projections[first];
+        let (source, space) = (Source::Sent(first as u32, 0), population_space(p.from));
+        self.field(source, format!("{}'sent", p.name), FieldKind::State, Some(space), p.span)
+    }
+
+    /// Does a population pass on what is kept?
+    pub(super) fn passes(&self, population: usize) -> bool {
+        self.passed.iter().any(|passed| self.model.projections[passed.first].from == population)
+    }
+
+    /// What cells pass on in the first step: when all states have begun.
+    pub(super) fn first(&mut self, draft: &mut Draft) {
+        for population in
+            (0..self.model.populations.len()).filter(|&population| self.passes(population)).collect::<Vec<_>>()
+        {
+            let space = population_space(population);
+            let mut b = draft.over(space);
+            self.pass_on(&mut b, &mut Values::new(space, Role::Observe), population, |passed| passed.sent);
+            draft.push(b);
         }
     }
 
@@ -91,8 +140,7 @@ impl Lowering<'_> {
         let model = self.model;
         for &(at, value) in sent {
             let p = &model.projections[at];
-            let same = |other: &&Sent| model.projections[other.0].from == p.from && other.1 == value;
-            let first = sent.iter().find(same).map_or(at, |first| first.0);
+            let first = first_of(model, sent, (at, value));
             let there = self.sent(draft, role, stage, (at, first), value);
             let (space, origin) = (projection_space(model, at), self.origin(p.span));
             let mut b = draft.over(space);
@@ -122,12 +170,17 @@ impl Lowering<'_> {
         value: NodeId,
     ) -> FieldId {
         let model = self.model;
-        match model.graph.node(value) {
-            Node::State(state) => return self.state(state),
-            Node::Point(state, stage) => return self.target(Target::Point(state, stage)),
-            _ => {}
+        if self.passed.iter().any(|passed| passed.first == first) {
+            debug_assert_eq!(stage, 0, "methods of one stage solve cables");
+            return self.kept(first);
         }
         let p = &model.projections[first];
+        let is_own = |state: StateId| model.state(state).population == p.from;
+        match model.graph.node(value) {
+            Node::State(state) if is_own(state) => return self.state(state),
+            Node::Point(state, stage) if is_own(state) => return self.target(Target::Point(state, stage)),
+            _ => {}
+        }
         let (source, space) = (Source::Sent(first as u32, stage), population_space(p.from));
         let number = if stage == 0 { String::new() } else { stage.to_string() };
         let field = self.field(source, format!("{}'sent{number}", p.name), FieldKind::Temp, Some(space), p.span);

@@ -90,12 +90,13 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     };
     let stages: Vec<Vec<Stage>> = populations.clone().map(of_population).collect();
     let mut sent = graded::sent(&mut model, &stages);
-    let mut passed = Vec::new();
-    if carried.is_some() {
+    let passed = if carried.is_some() {
         // What cells send is carried from outside, too.
         sent.iter_mut().for_each(Vec::clear);
-        passed = graded::passed(&mut model);
-    }
+        graded::passed(&mut model)
+    } else {
+        graded::passed_within(&model, sent.first().map_or(&[], Vec::as_slice))
+    };
     let remembered: Vec<Option<Remembered>> =
         (0..projections).map(|projection| Remembered::new(&mut model, projection)).collect();
     if model.method == Method::CrankNicolson {
@@ -117,6 +118,9 @@ fn lowered(model: &Model, sources: &SourceMap, carried: Option<Carried>) -> Prog
     (0..model.cables.len()).for_each(|cable| lowering.at_rest(&mut init, cable));
     (0..model.diffusions.len()).for_each(|diffusion| lowering.passages(&mut init, diffusion));
     lowering.look(&mut init, |of, v| of.state(v));
+    if carried.is_none() {
+        lowering.first(&mut init);
+    }
     (0..projections).for_each(|projection| lowering.edge_values(&mut init, projection));
     lowering.function(Role::Init, init);
     if model.method == Method::Adaptive {
@@ -275,7 +279,7 @@ struct Lowering<'s> {
     sources: &'s SourceMap,
     fields: HashMap<Source, FieldId>,
     carried: Option<Carried>,
-    /// What cells pass on through graded synapses, where that is carried from outside.
+    /// What cells pass on through graded synapses, where that is kept from step to step.
     passed: Vec<graded::Passed>,
     /// For each projection, whether what it brings arrives between two steps.
     between: Vec<bool>,
@@ -769,7 +773,8 @@ impl<'s> Lowering<'s> {
     /// Stores the new states; detects spikes, resets and holds what is refractory.
     fn commit(&mut self, draft: &mut Draft, population: usize) {
         let (model, space) = (self.model, population_space(population));
-        if model.states_of(population).next().is_none() && model.populations[population].spike.is_none() {
+        let moves = model.states_of(population).next().is_some() || model.populations[population].spike.is_some();
+        if !moves && !self.passes(population) {
             return;
         }
         let mut b = draft.over(space);

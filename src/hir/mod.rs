@@ -369,7 +369,7 @@ pub struct Part {
     pub name: String,
     /// The compartments that it is in, among the elements of the tree.
     pub elements: Arc<[u32]>,
-    /// Its current, outward positive. A pool has none.
+    /// Its current, outward positive. A pool has none, and the side before a graded synapse.
     pub current: Option<SymbolId>,
     /// Which parts have the same compartments and read each other's symbols: those of a region.
     pub together: usize,
@@ -411,7 +411,8 @@ impl Morphology {
 impl Part {
     /// The symbol that a name means in it, such as `Na.m`.
     pub fn find(&self, cell: &Cell, name: &str) -> Option<SymbolId> {
-        let own = |rest: &&str| if self.current.is_some() { rest.starts_with('.') } else { rest.is_empty() };
+        // The symbol of a pool is its concentration.
+        let own = |rest: &&str| rest.is_empty() || rest.starts_with('.');
         let rest = name.strip_prefix(&self.name).filter(own)?;
         cell.find(&format!("{}.{}{rest}", self.region, self.name))
     }
@@ -706,8 +707,8 @@ pub struct Projection {
     pub receptor: usize,
     /// Do the events modulate the synapses of the receptor?
     pub modulates: bool,
-    /// What a cell sends at every moment through a graded synapse, a function of its symbols and a multiple of [`ExprKind::Weight`]; there are no events then.
-    pub sent: Option<Expr>,
+    /// What a cell sends at every moment through a graded synapse; there are no events then.
+    pub sent: Option<Sent>,
     /// What an event carries, for every edge.
     pub weight: Expr,
     /// The unit that the synapse has it in.
@@ -724,6 +725,15 @@ pub struct Projection {
     pub max_pool: u32,
     /// Where it stands.
     pub span: Span,
+}
+
+/// What a cell sends at every moment through a graded synapse.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sent {
+    /// A function of symbols of the cell, a multiple of [`ExprKind::Weight`].
+    pub value: Expr,
+    /// Of a cell with sections, the number of the [`Part`] that sends it: one place.
+    pub part: Option<usize>,
 }
 
 /// A line of a receptor's, if each of them says a parameter of it for its own synapses: then none takes what the receptor has.

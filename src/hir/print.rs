@@ -239,7 +239,10 @@ fn projection(out: &mut String, model: &Model, n: &Network, p: &Projection) {
     let receptor = &to.receptors[p.receptor].name;
     let _ = writeln!(out, "    connect {} -> {} {way} {receptor}, {}", from.name, to.name, rule(n, &p.rule));
     if let Some(sent) = &p.sent {
-        let _ = writeln!(out, "        sends {}", show(sent, &model.cells[from.cell].symbols, &n.params));
+        let cell = &model.cells[from.cell];
+        let part = sent.part.zip(cell.morphology.as_ref()).map(|(part, morphology)| &morphology.parts[part]);
+        let at = part.map_or(String::new(), |part| format!(" at {}", part.region));
+        let _ = writeln!(out, "        sends {}{at}", show(&sent.value, &cell.symbols, &n.params));
     }
     let _ = writeln!(out, "        weight {}\n        delay {}", of_edges(&p.weight), of_edges(&p.delay));
     if let Some(dendritic) = &p.dendritic {

@@ -6,6 +6,8 @@
 //! Lines that name the same synapse with the same values act on one receptor. A population whose cells have receptors has a cell model of its
 //! own, that of the file with the symbols of the receptors added.
 
+mod graded;
+
 use super::advice::EVENT_RATE;
 use super::error::{MorphologyError, Signature, SynapseError};
 use super::expr::constant_of;
@@ -17,7 +19,7 @@ use super::place::{FlatPath, Place, flatten};
 use super::scope::ScopeKind;
 use super::{
     Cell, ConnectionRule, Domain, Drive, DriveSource, Expr, ExprKind, Given, GivenOf, Morphology, Part, Projection,
-    Receptor, Symbol, SymbolId, SymbolKind, Synapse, Ty,
+    Receptor, Sent, Symbol, SymbolId, SymbolKind, Synapse, Ty,
 };
 use crate::connect::MOST_POOLED;
 use crate::source::Span;
@@ -47,8 +49,8 @@ pub(super) struct Instance<'a> {
 enum Has {
     /// The receptor of this number among those of the population.
     Receptor(usize),
-    /// The side before a graded synapse: what a cell sends, a function of its symbols.
-    Sender(Expr),
+    /// The side before a graded synapse.
+    Sender(Sent),
 }
 
 /// The instance that a line means.
@@ -68,6 +70,20 @@ struct Seat {
     area: Option<SymbolId>,
     /// The elements of the tree, in a cell with sections: of a place one, of a region each of its compartments.
     elements: Option<Arc<[u32]>>,
+}
+
+impl Seat {
+    /// The path of what sits there under a name.
+    fn path(&self, name: &str) -> String {
+        self.compartment.as_ref().map_or(name.to_string(), |under| format!("{under}.{name}"))
+    }
+
+    /// What sits there, as a part of a cell with sections.
+    fn part(&self, path: &str, current: Option<SymbolId>, span: Span) -> Option<Part> {
+        let (elements, region) = (self.elements.clone()?, self.compartment.clone()?);
+        let name = path.strip_prefix(&region).and_then(|rest| rest.strip_prefix('.')).unwrap_or(path).to_string();
+        Some(Part { region, name, elements, current, together: 0, span })
+    }
 }
 
 /// What a line joins.
@@ -107,6 +123,9 @@ impl<'a> Lowerer<'a> {
                     let fine = self.projection(draft, (from, to), via, keys, *span).is_some();
                     if !fine {
                         self.nothing_known(draft, to, via);
+                    }
+                    if !fine && self.is_graded(via) {
+                        self.nothing_known(draft, from, via);
                     }
                     draft.whole &= fine;
                 }
@@ -187,7 +206,8 @@ impl<'a> Lowerer<'a> {
                     self.error(SynapseError::Selection { span: flat.span });
                     return None;
                 }
-                let receptor = self.receptor(draft, (&place, &flat), (via, &via.args), &synapse)?;
+                let seat = self.receiving_seat(draft, (&place, &flat), &synapse.item)?;
+                let receptor = self.receptor(draft, (place.population, &seat), (via, &via.args), &synapse)?;
                 let name = draft.line_name([from, place.population], receptor);
                 let joins = Joins { rule: &rule, ends: [from, place.population], names: &names };
                 let weight = self.weight(draft, &name, (synapse.item.weight, via), keys, Some(joins), span);
@@ -214,85 +234,6 @@ impl<'a> Lowerer<'a> {
                     delay,
                     dendritic,
                     given,
-                    rule,
-                    max_pool,
-                    span,
-                });
-            }
-        }
-        Some(())
-    }
-
-    /// The same through a graded synapse: what cells send at every moment.
-    fn graded_projection(
-        &mut self,
-        draft: &mut NetworkDraft<'a>,
-        (from, to): (&'a ast::Path, &'a ast::Path),
-        via: &'a Through,
-        synapse: &Rc<Definition<Synapse>>,
-        keys: &'a [ConnectKey],
-        (rule, span): (&ConnectionRule, Span),
-    ) -> Option<()> {
-        if let Some(delay) = keys.iter().find(|key| key.name.text == "delay") {
-            self.error(SynapseError::GradedDelay { span: delay.name.span });
-            [from, to].into_iter().for_each(|end| self.nothing_known(draft, end, via));
-            return None;
-        }
-        self.no_dendrite(keys, via, false)?;
-        self.may_differ(keys, via, &synapse.item)?;
-        if let (Some(graded), None, Some(key)) =
-            (&synapse.item.graded, synapse.item.weight, keys.iter().find(|key| key.name.text == "weight"))
-        {
-            let unit = if graded.sent.ty == Ty::Real(Dim::ONE) { ": nS" } else { "" };
-            let value = super::advice::wrap_sum(self.text(graded.sent.span));
-            let (sum, span) = (&synapse.item.symbols[graded.sum.0 as usize].name, key.name.span);
-            self.error(SynapseError::SumWithoutWeight { synapse: &via.model, sum, value: &value, unit, span });
-            [from, to].into_iter().for_each(|end| self.nothing_known(draft, end, via));
-            return None;
-        }
-        let max_pool = self.max_pool(rule)?;
-        if max_pool > 1 {
-            self.error(SynapseError::PooledGraded { synapse: &via.model, span });
-            return None;
-        }
-        for source in flatten(from) {
-            for target in flatten(to) {
-                let ends = [&source, &target].map(|flat| self.place_within(&mut draft.scope, &draft.populations, flat));
-                let [before, behind] = ends;
-                let (before, behind) = (before?, behind?);
-                for (place, flat) in [(&before, &source), (&behind, &target)] {
-                    let definition = self.lowered_cell(draft.populations[place.population].cell);
-                    if place.cells.is_some() {
-                        self.error(SynapseError::Selection { span: flat.span });
-                        return None;
-                    }
-                    if definition.item.morphology.is_some() {
-                        self.error(SynapseError::GradedSections { cell: &definition.item.name, span: flat.span });
-                        return None;
-                    }
-                }
-                let args = draft.said_of_both([&before, &behind], via);
-                let receptor = self.receptor(draft, (&behind, &target), (via, args), synapse)?;
-                let sent = Some(self.sender(draft, (&before, &source), (via, args), synapse)?);
-                let (from, to) = (before.population, behind.population);
-                let name = draft.line_name([from, to], receptor);
-                let joins = Joins { rule, ends: [from, to], names: &[] };
-                let weight = self.weight(draft, &name, (synapse.item.weight, via), keys, Some(joins), span);
-                draft.demand_of_edges(std::mem::take(&mut self.demands));
-                let (weight, delay) = (weight?, Expr::number(0.0, Dim::TIME, span));
-                let (modulates, rule, unit) = (false, rule.clone(), synapse.item.unit_of(&weight));
-                draft.projections.push(Projection {
-                    name,
-                    from,
-                    to,
-                    receptor,
-                    modulates,
-                    sent,
-                    weight,
-                    unit,
-                    delay,
-                    dendritic: None,
-                    given: Vec::new(),
                     rule,
                     max_pool,
                     span,
@@ -440,7 +381,8 @@ impl<'a> Lowerer<'a> {
                     return None;
                 }
                 Some(synapse) => {
-                    let receptor = self.receptor(draft, (&place, &flat), (via, &via.args), synapse)?;
+                    let seat = self.receiving_seat(draft, (&place, &flat), &synapse.item)?;
+                    let receptor = self.receptor(draft, (place.population, &seat), (via, &via.args), synapse)?;
                     (receptor, synapse.item.weight)
                 }
                 None => {
@@ -617,96 +559,59 @@ impl<'a> Lowerer<'a> {
         Some(sources)
     }
 
+    /// Where the receptor of a line sits, if the synapse fits there.
+    fn receiving_seat(
+        &mut self,
+        draft: &NetworkDraft<'a>,
+        (place, flat): (&Place<'a>, &FlatPath<'a>),
+        synapse: &Synapse,
+    ) -> Option<Seat> {
+        let definition = self.lowered_cell(draft.populations[place.population].cell);
+        // Of what is no cell nothing is known.
+        if flat.at.is_some() && definition.is_unknown(&definition.item.name) {
+            return None;
+        }
+        match &definition.item.morphology {
+            Some(morphology) => self.seat_at(&definition, morphology, (place, flat), synapse),
+            None => self.seat(&definition, (place, flat), synapse),
+        }
+    }
+
     /// The receptor that a line means: one that is there, or a new one.
     fn receptor(
         &mut self,
         draft: &mut NetworkDraft<'a>,
-        (place, flat): (&Place<'a>, &FlatPath<'a>),
+        (population, seat): (usize, &Seat),
         (via, args): (&'a Through, &'a [(ast::Name, ast::Expr)]),
         synapse: &Rc<Definition<Synapse>>,
     ) -> Option<usize> {
-        let definition = self.lowered_cell(draft.populations[place.population].cell);
+        let definition = self.lowered_cell(draft.populations[population].cell);
         let cell = &definition.item;
-        // Of what is no cell nothing is known.
-        if flat.at.is_some() && definition.is_unknown(&cell.name) {
-            return None;
-        }
-        let seat = match &cell.morphology {
-            Some(morphology) => self.seat_at(&definition, morphology, (place, flat), &synapse.item)?,
-            None => self.seat(&definition, (place, flat), &synapse.item)?,
-        };
         self.check_arguments(via, &synapse.item)?;
         let values = self.values(draft, args, &synapse.item.symbols)?;
         let wanted = via.alias.as_ref().unwrap_or(&via.model);
-        let under = seat.compartment.as_ref().map_or(String::new(), |name| format!("{name}."));
-        let path = format!("{under}{}", wanted.text);
-        let path = match self.instance(draft, (place.population, false), (path, cell), via, &values)? {
+        let path = seat.path(&wanted.text);
+        let path = match self.instance(draft, (population, false), (path, cell), via, &values)? {
             Found::Known(Has::Receptor(known)) => return Some(known),
             Found::Known(Has::Sender(_)) => return None,
             Found::New(path) => path,
         };
-        let (symbols, receptor) = instantiate(&synapse.item, &path, &seat, &values, cell.symbols.len());
+        let (symbols, receptor) = instantiate(&synapse.item, &path, seat, &values, cell.symbols.len());
         self.note_places(cell.span, [(path.clone(), wanted.span)].into());
-        let morphology = cell.morphology.clone().map(|known| match (seat.elements, receptor.current) {
-            (Some(elements), Some(current)) => {
-                let name = path.strip_prefix(&under).unwrap_or(&path).to_string();
-                let region = under.trim_end_matches('.').to_string();
-                let (current, span) = (Some(current), via.model.span);
-                known.with_part(Part { region, name, elements, current, together: 0, span }, symbols.len())
-            }
-            (None, _) | (_, None) => known,
+        let part = receptor.current.and_then(|current| seat.part(&path, Some(current), via.model.span));
+        let morphology = cell.morphology.clone().map(|known| match part {
+            Some(part) => known.with_part(part, symbols.len()),
+            None => known,
         });
         let cell = Cell { symbols: [cell.symbols.clone(), symbols].concat(), morphology, ..cell.clone() };
         let changed = Definition { item: cell, sound: definition.sound, unknown: definition.unknown.clone() };
-        self.put_on(draft, place.population, changed);
-        let population = &mut draft.populations[place.population];
-        population.receptors.push(receptor);
-        let (receptor, model) = (population.receptors.len() - 1, synapse.item.name.clone());
+        self.put_on(draft, population, changed);
+        let receptors = &mut draft.populations[population].receptors;
+        receptors.push(receptor);
+        let (receptor, model) = (receptors.len() - 1, synapse.item.name.clone());
         let (has, span) = (Has::Receptor(receptor), synapse.item.span);
-        draft.instances.push(Instance { population: place.population, path, model, args, values, has, span });
+        draft.instances.push(Instance { population, path, model, args, values, has, span });
         Some(receptor)
-    }
-
-    /// The side before a graded synapse that a line means: one that is there, or a new one. The answer is what a cell sends.
-    fn sender(
-        &mut self,
-        draft: &mut NetworkDraft<'a>,
-        (place, flat): (&Place<'a>, &FlatPath<'a>),
-        (via, args): (&'a Through, &'a [(ast::Name, ast::Expr)]),
-        synapse: &Rc<Definition<Synapse>>,
-    ) -> Option<Expr> {
-        let graded = synapse.item.graded.as_ref()?;
-        let definition = self.lowered_cell(draft.populations[place.population].cell);
-        let cell = &definition.item;
-        let seat = self.seat_only(&definition, (place, flat))?;
-        // A sender's potential may be given, too.
-        let is_given = |id: &SymbolId| matches!(cell.symbol(*id).kind, SymbolKind::Param(_) | SymbolKind::Let(_));
-        let given = || cell.find("v").filter(is_given);
-        let of_voltage = |id: &SymbolId| cell.symbol(*id).ty == Ty::Real(Dim::VOLTAGE);
-        let Some(v) = seat.v.or_else(|| given().filter(of_voltage)) else {
-            let (cell, read, span) = (&cell.name[..], graded.sent.span, place.rest_span);
-            self.error(SynapseError::NoVoltage { cell, read, span, sends: true });
-            return None;
-        };
-        let values = self.values(draft, args, &graded.symbols)?;
-        let wanted = via.alias.as_ref().unwrap_or(&via.model);
-        let under = seat.compartment.as_ref().map_or(String::new(), |name| format!("{name}."));
-        let path = format!("{under}{}", wanted.text);
-        let path = match self.instance(draft, (place.population, true), (path, cell), via, &values)? {
-            Found::Known(Has::Sender(sent)) => return Some(sent),
-            Found::Known(Has::Receptor(_)) => return None,
-            Found::New(path) => path,
-        };
-        let below = format!("{path}.pre");
-        let (symbols, map) = copied(&graded.symbols, &below, Some(v), &values, cell.symbols.len());
-        let sent = graded.sent.map_symbols(&|id| map[id.0 as usize]);
-        self.note_places(cell.span, [(below, wanted.span)].into());
-        let cell = Cell { symbols: [cell.symbols.clone(), symbols].concat(), ..cell.clone() };
-        let changed = Definition { item: cell, sound: definition.sound, unknown: definition.unknown.clone() };
-        self.put_on(draft, place.population, changed);
-        let (model, has, span) = (synapse.item.name.clone(), Has::Sender(sent.clone()), synapse.item.span);
-        draft.instances.push(Instance { population: place.population, path, model, args, values, has, span });
-        Some(sent)
     }
 
     /// Gives a population a cell model of its own, or another one in its place.
@@ -1244,21 +1149,6 @@ fn reads_distance(x: &Expr) -> Option<Span> {
 }
 
 impl<'a> NetworkDraft<'a> {
-    /// What is said of both sides of a graded synapse, the one that sends and the one that receives: by the line, or, if that only names it, by the line
-    /// that made one of them.
-    fn said_of_both(&self, ends: [&Place<'a>; 2], via: &'a Through) -> &'a [(ast::Name, ast::Expr)] {
-        let Some(alias) = via.alias.as_ref().filter(|_| via.args.is_empty()) else { return &via.args };
-        let is_known = |known: &&Instance<'a>| {
-            let end = ends[usize::from(matches!(known.has, Has::Receptor(_)))];
-            let (under, name) = known.path.rsplit_once('.').unwrap_or(("", &known.path));
-            known.population == end.population
-                && known.model == via.model.text
-                && name == alias.text
-                && (end.rest.is_empty() || end.rest == under)
-        };
-        self.instances.iter().find(is_known).map_or(&via.args, |known| known.args)
-    }
-
     /// What a line between two populations through a receptor of the second is called. A number behind it makes no name of another receptor.
     fn line_name(&self, ends: [usize; 2], receptor: usize) -> String {
         let [from, to] = ends.map(|end| &self.populations[end]);

@@ -176,7 +176,7 @@ pub fn verify(model: &Model) -> Result<(), String> {
                 | Node::Select(..) => None,
                 other => return Err(format!("what is sent through {} reads {other:?}", p.name)),
             };
-            if reads.is_some_and(|population| population != p.from) {
+            if reads.is_some_and(|population| !model.sees(p.from, population)) {
                 return Err(format!("what is sent through {} is of another population", p.name));
             }
         }

@@ -913,12 +913,12 @@ impl<T: Scalar> Shared<T> {
         (part, own): (usize, &mut Part<T>),
     ) -> Result<(), Fault> {
         let inputs = surroundings.inputs;
-        self.branches(group, false, surroundings, inputs.window, own)?;
         let empty = group.spaces.iter().all(|&space| own.spaces[space].cells.count == 0);
         let passes = if inputs.role == Role::Observe && !empty { group.observed } else { 0 };
         if passes > 0 && inputs.stale && !self.share_states(group, meeting, (part, own)) {
             return Ok(());
         }
+        self.branches(group, false, surroundings, inputs.window, own)?;
         for pass in 0..passes.max(1) {
             if pass > 0 {
                 for &space in &group.spaces {

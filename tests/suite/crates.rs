@@ -525,14 +525,27 @@ cell Oscillator {
     state v: mV = -20 mV
     v' = (105 pA - 2 nS * (v + 60 mV) - i_syn) / 20 pF
 }
+channel Leak { param gbar = 0.3 mS/cm2; param erev = -65 mV }
+cell Branched {
+    section dend { length = 200 um; diam = 2 um; compartments = 3 }
+    region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -50 mV; insert Leak }
+}
 network main {
     population a: Oscillator[37]
     population b: Oscillator[60]
-    init {a, b}.v ~ uniform(-60 mV, 20 mV)
+    population c: Branched[5]
+    init {a, b, c}.v ~ uniform(-60 mV, 20 mV)
     connect a -> b via Fast { rule = probability(p = 0.1); weight ~ uniform(0.1, 0.4) }
     connect b -> a via Fast { rule = fixed_in_degree(n = 3); weight = 0.5 }
+    connect a -> c.dend(0.1) via Fast { rule = fixed_in_degree(n = 4); weight = 0.1 }
+    connect c.dend(0.9) -> b via Fast(half = -60 mV) { rule = all_to_all; weight = 0.1 }
 }
-run { duration = 2 ms; dt = 0.01 ms; record a.{v, Fast.open} every 1 ms; record b.Fast.open every 1 ms }";
+run {
+    duration = 2 ms; dt = 0.01 ms; method = cnexp
+    record a.{v, Fast.open} every 1 ms
+    record b.Fast.open every 1 ms
+    record c.dend(0.1).{v, Fast.open} every 1 ms
+}";
     the_crate_gives_the_bits_of_a_run(&Case {
         name: "released",
         model: model.to_string(),
@@ -542,7 +555,13 @@ run { duration = 2 ms; dt = 0.01 ms; record a.{v, Fast.open} every 1 ms; record 
         precision: "f64",
         steps: 200,
         dt: 0.01,
-        read: &[("a.v", "a.v"), ("a.Fast.open", "a.Fast.open.out"), ("b.Fast.open", "b.Fast.open.out")],
+        read: &[
+            ("a.v", "a.v"),
+            ("a.Fast.open", "a.Fast.open.out"),
+            ("b.Fast.open", "b.Fast.open.out"),
+            ("c.dend(0.1).v", "c.dend(0.1).v.out"),
+            ("c.dend(0.1).Fast.open", "c.dend(0.1).Fast.open.out"),
+        ],
         spikes: &[],
         file: None,
     });

@@ -587,7 +587,6 @@ fn every_way_has_the_same_bits(checked: &Checked) {
 }
 
 /// The same spikes, and samples that differ by so much at most, relative to their size and 1.
-#[cfg(feature = "xla")]
 pub(super) fn close(a: &RunResult, b: &RunResult, within: f64, what: &str) {
     assert_eq!(a.series.len(), b.series.len());
     for (a, b) in a.series.iter().zip(&b.series) {

@@ -260,6 +260,119 @@ fn what_arrives_is_the_sum_of_weights_and_what_is_released() {
     }
 }
 
+/// Branched cells that send from places and receive at places and in sections; with cells that have none.
+const BRANCHED: &str = "use std.channels.hh.{Leak, Na, K}
+use std.synapses.{Graded}
+synapse Fast { param half = -50 mV; sum g(weight: nS) = weight / (1 + exp((half - v_pre) / 8 mV)); current i = g * v }
+cell Branched {
+    section soma { length = 20 um; diam = 20 um; compartments = 1 }
+    section dend { from soma(1); length = 100 um; diam = 2 um; compartments = 3 }
+    section apic { from soma(0); length = 200 um; diam = 3 um; compartments = 5 }
+    region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -60 mV; insert Leak }
+    region soma { insert Na, K }
+}
+cell Point { compartment c { area = 500 um2; cm = 1 uF/cm2; insert Leak, Na, K; v_init = -50 mV } }
+network main {
+    population a: Branched[13]
+    population b: Branched[7]
+    population p: Point[5]
+    input stim: 0.3 nA -> a.soma(0.5)
+    init a.v ~ uniform(-70 mV, -50 mV)
+    connect a.soma(0.5) -> b.dend(0.5) via Graded { rule = fixed_in_degree(n = 3); weight = 0.5 nS }
+    connect a.apic(0.9) -> b.dend(0.5) via Fast { rule = all_to_all; weight = 0.1 nS }
+    connect b.dend(0.9) -> a.apic via Graded(midpoint = -55 mV) { rule = all_to_all; weight = 0.2 nS }
+    connect b.apic(0.1) -> p via Fast as F { rule = all_to_all; weight ~ uniform(0.1 nS, 0.3 nS) }
+    connect p -> {a, b}.soma(0.5) via Fast as F { rule = probability(p = 0.5); weight = 0.3 nS }
+}
+run {
+    duration = 20 ms; dt = 0.025 ms; method = cnexp; celsius = 6.3 degC
+    record a.soma(0.5).{v, F.g} every 1 ms
+    record {b.dend(0.5).{v, Graded.i, Fast.g}} every 1 ms
+    record a.soma(0.5).Graded.pre.s every 1 ms
+    record a.apic.Graded.i every 1 ms
+    record p.c.{v, F.g} every 1 ms
+}";
+
+#[test]
+fn branched_cells_send_and_receive_natively_as_in_the_interpreter() {
+    let checked = crate::cables::checked(BRANCHED);
+    for method in [Method::Cnexp, Method::CrankNicolson] {
+        let options = CompileOptions { method: Some(method), ..CompileOptions::default() };
+        let first = run(&checked, &options, Way::Optimized);
+        // What arrives in the first step is that of the beginning.
+        let begin = column(&first, "b.dend(0.5).Fast.g", 0)[0];
+        assert!(begin > 1e-3 && column(&first, "a.soma(0.5).Graded.pre.s", 3)[20] > 1e-3, "{begin}");
+        crate::events::close(&run(&checked, &options, Way::Plain), &first, 1e-9, "before passes");
+        for threads in [1, 2, 3] {
+            let second = native_run_with(&checked, &options, Precision::F64, threads);
+            crate::events::close(&first, &second, 0.0, &format!("{threads} threads"));
+        }
+        crate::events::close(&first, &native_run_with(&checked, &options, Precision::F32, 2), 1e-2, "f32");
+        #[cfg(feature = "xla")]
+        if crate::pjrt::cpu().is_some() {
+            crate::events::close(&first, &run(&checked, &options, Way::Xla), 1e-9, "xla");
+        }
+    }
+}
+
+/// Two branched cells that excite each other, beside the same cells of compartments that are coupled by hand.
+const BESIDE: &str = "use std.channels.hh.{Leak, Na, K}
+use std.synapses.{Graded}
+synapse Fast { sum g(weight: nS) = weight / (1 + exp((-50 mV - v_pre) / 8 mV)); current i = g * v }
+cell Branched {
+    section soma { length = 20 um; diam = 20 um; compartments = 1 }
+    section dend { from soma(1); length = 100 um; diam = 2 um; compartments = 3 }
+    region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -60 mV; insert Leak }
+    region soma { insert Na, K }
+}
+cell Coupled {
+    param g_soma = 1 / (100 ohm*cm * (10 um / (pi * 100 um2) + 100 um / 6 / (pi * 1 um2)))
+    param g_dend = 1 / (100 ohm*cm * 100 um / 3 / (pi * 1 um2))
+    param a_soma = pi * 400 um2
+    param a_dend = pi * 200 um2 / 3
+    compartment soma { area = a_soma; cm = 1 uF/cm2; v_init = -60 mV; insert Leak, Na, K }
+    compartment near { area = a_dend; cm = 1 uF/cm2; v_init = -60 mV; insert Leak }
+    compartment mid { area = a_dend; cm = 1 uF/cm2; v_init = -60 mV; insert Leak }
+    compartment tip { area = a_dend; cm = 1 uF/cm2; v_init = -60 mV; insert Leak }
+    couple soma <- near: g_soma / a_soma
+    couple near <- soma: g_soma / a_dend
+    couple near <- mid: g_dend / a_dend
+    couple mid <- near: g_dend / a_dend
+    couple mid <- tip: g_dend / a_dend
+    couple tip <- mid: g_dend / a_dend
+}
+network main { NETWORK }
+run { duration = 10 ms; dt = 0.01 ms; celsius = 6.3 degC; record b.SOMA.v every 1 ms; record b.TIP.v every 1 ms }";
+
+#[test]
+fn places_send_and_receive_as_compartments_that_are_coupled_by_hand() {
+    let text = |cell: &str, [soma, near, mid, tip]: [&str; 4]| {
+        let network = format!(
+            "population a: {cell}; population b: {cell}; input stimulus: 0.1 nA -> a.{soma}
+            connect a.{tip} -> b.{mid} via Graded {{ rule = all_to_all; weight = 2 nS }}
+            connect b.{soma} -> a.{near} via Fast {{ rule = all_to_all; weight = 0.5 nS }}"
+        );
+        BESIDE.replace("NETWORK", &network).replace("SOMA", soma).replace("TIP", tip)
+    };
+    let ran = |text: &str, method: Method, dt: f64| {
+        let options = CompileOptions { method: Some(method), dt: Some(dt), ..CompileOptions::default() };
+        let result = run(&crate::cables::checked(text), &options, Way::Native);
+        [0, 1].map(|at| column(&result, &result.series[at].name, 0))
+    };
+    let (by_hand, places) = (["soma", "near", "mid", "tip"], ["soma(0.5)", "dend(0.1)", "dend(0.5)", "dend(0.9)"]);
+    // What goes to the second cell is a state of the first one: it is known in the middle of steps, as gates are.
+    for (method, ratio) in [(Method::Cnexp, 2.0), (Method::CrankNicolson, 4.0)] {
+        let exact = ran(&text("Coupled", by_hand), Method::Rk4, 0.001);
+        let off = |dt: f64| {
+            let found = ran(&text("Branched", places), method, dt);
+            apart(&found[0], &exact[0]).max(apart(&found[1], &exact[1]))
+        };
+        let (coarse, fine) = (off(0.02), off(0.01));
+        println!("{}: {coarse} and {fine} mV", method.name());
+        assert!(fine < 0.05 && (coarse / fine / ratio - 1.0).abs() < 0.2, "{}: {coarse}, {fine}", method.name());
+    }
+}
+
 /// When the bursts of a cell begin: spikes after a silence.
 fn bursts(result: &RunResult, population: &str) -> Vec<f64> {
     let spikes = result.spikes.iter().find(|spikes| spikes.population == population).expect("spikes");

@@ -450,20 +450,47 @@ network main {
 }
 run { duration = 1 ms; dt = 0.05 ms; record a.v; record b.v }";
 
+/// The same from and to places of cells with sections.
+const GRADED_AT_PLACES: &str = "use std.channels.hh.{Leak}
+use std.synapses.{Graded}
+synapse Fast { param half = -40 mV; sum g(weight: nS) = weight / (1 + exp((half - v_pre) / 5 mV)); current i = g * (v + 80 mV) }
+cell Cell {
+    section s { length = 30 um; diam = 10 um; compartments = 3 }
+    region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = -60 mV; insert Leak }
+}
+network main {
+    param amplitude = 0.03 nA
+    population a: Cell[3]
+    population b: Cell[2]
+    input drive: amplitude -> a.s(0.1)
+    connect a.s(0.9) -> b.s(0.5) via Graded { rule = all_to_all; weight = 1 nS }
+    connect b.s(0.5) -> a.s(0.1) via Graded { rule = all_to_all; weight = 2 nS }
+    connect a.s(0.5) -> a.s(0.9) via Fast { rule = all_to_all; weight = 1 nS }
+}
+run { duration = 1 ms; dt = 0.05 ms; method = cnexp; record a.s(0.1).v; record b.s(0.9).v }";
+
 #[test]
 fn graded_synapses_have_gradients() {
-    graded_have_gradients(GRADED, true);
+    let names = ["a.drive", "a.Graded.pre.midpoint", "b.Graded.pre.k_minus", "a.Fast.pre.half", "b.Graded.erev"];
+    graded_have_gradients(GRADED, &names, true);
     // Edges with weights of their own are not turned round.
-    graded_have_gradients(&GRADED.replace("weight = 1 nS", "weight ~ uniform(0.5 nS, 1.5 nS)"), false);
+    graded_have_gradients(&GRADED.replace("weight = 1 nS", "weight ~ uniform(0.5 nS, 1.5 nS)"), &names, false);
+    let names = [
+        "amplitude",
+        "a.s(0.8333).Graded.pre.midpoint",
+        "b.s(0.5).Graded.pre.k_minus",
+        "a.s(0.5).Fast.pre.half",
+        "b.s(0.5).Graded.erev",
+    ];
+    graded_have_gradients(GRADED_AT_PLACES, &names, false);
 }
 
-fn graded_have_gradients(text: &str, natively: bool) {
+fn graded_have_gradients(text: &str, names: &[&str], natively: bool) {
     let checked = check_text("graded.neuro", Path::new(""), text, &Sources);
     let said = neuroc::diag::render_human(&checked.sources, &checked.diagnostics, false);
     assert!(checked.model.is_some(), "{said}");
     let options = CompileOptions::default();
-    let names = ["a.drive", "a.Graded.pre.midpoint", "b.Graded.pre.k_minus", "a.Fast.pre.half", "b.Graded.erev"];
-    let names: Vec<String> = names.map(str::to_string).into();
+    let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
     check(
         "graded",
         differentiable(&checked, &options, names.clone(), &interp, BACK).unwrap_or_else(|d| panic!("{d:?}")),

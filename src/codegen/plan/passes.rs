@@ -206,7 +206,11 @@ impl Passes {
             let of_group =
                 |region: &Region| region.over.is_some_and(|over| group.spaces.contains(&home(program, over).0));
             if recorded().any(|(_, region)| of_group(region) && of_edges(region).is_some()) {
-                let passes = recorded().filter(|(_, region)| of_group(region)).map(|(at, _)| self.of_observe[at] + 1);
+                // Branched cells have passes of their own, before the first one.
+                let is_plain =
+                    |region: &Region| region.over.is_none_or(|over| !program.is_branched(home(program, over)));
+                let others = recorded().filter(|(_, region)| of_group(region) && is_plain(region));
+                let passes = others.map(|(at, _)| self.of_observe[at] + 1);
                 group.observed = passes.max().unwrap_or(1).max(if more(group) { 2 } else { 1 });
             }
         }

@@ -100,17 +100,7 @@ fn stages(program: &Program, function: &Function) -> Result<(), Unplanned> {
         Stage::Region(region) if region.over.is_some_and(|space| program.is_branched(space)) => {
             region.over.map_or(Ok(()), |over| trees::check(program, region, over))
         }
-        Stage::Region(region) => {
-            check_region(program, region)?;
-            match region.over.map(|space| program.space(space)) {
-                Some(Space { name, kind: SpaceKind::Relation { to, .. } })
-                    if function.role == Role::Observe && program.is_branched(*to) =>
-                {
-                    refuse(format!("what comes along the edges `{name}` to branched cells is recorded"))
-                }
-                Some(_) | None => Ok(()),
-            }
-        }
+        Stage::Region(region) => check_region(program, region),
     })
 }
 

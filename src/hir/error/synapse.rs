@@ -132,8 +132,6 @@ pub(in crate::hir) enum SynapseError<'e> {
     NotForItself { synapse: &'e Name, name: &'e Name, why: Shared },
     /// Events from outside come to a graded synapse.
     GradedDrive { synapse: &'e Name, span: Span },
-    /// A graded synapse joins cells with sections.
-    GradedSections { cell: &'e str, span: Span },
     /// Events come from what is no source of events.
     NotASource { name: Option<&'e str>, span: Span },
 }
@@ -526,11 +524,6 @@ impl From<SynapseError<'_>> for Diagnostic {
             E::GradedDrive { synapse, span } => {
                 let message = format!("synapse `{}` follows the voltage of the cell before it", synapse.text);
                 Diagnostic::new(Code::BadTarget, span, message, "events from outside come from no cell")
-            }
-            E::GradedSections { cell, span } => {
-                let message = format!("cell `{cell}` has sections");
-                Diagnostic::new(Code::Unsupported, span, message, "so far graded synapses join cells without sections")
-                    .help("make its cells of compartments: `compartment soma { ... }`")
             }
             E::NotASource { name, span } => {
                 let message = "a drive needs a source of events";

@@ -4,7 +4,7 @@
 //! Never true here: the equations of a channel are there more often than it is inserted.
 
 use super::Builder;
-use crate::hir::{self, Demand, End, Expr, ExprKind, Home, Morphology, RecordedAt, SymbolId, Ty, Whose};
+use crate::hir::{self, Demand, End, Expr, ExprKind, Home, Morphology, RecordedAt, Sent, SymbolId, Ty, Whose};
 use crate::morphology::space::lines;
 use crate::ode::{
     Cable, Diffusion, Heard, Kind, MembraneCurrent, Node, NodeId, Population, Probe, Spike, Terminal, Through,
@@ -194,6 +194,14 @@ impl<'m> Builder<'m> {
         let at = self.cell(population).spike.as_ref().and_then(|s| s.at);
         match (at, self.homes[population].as_ref().map(|h| h.tree)) {
             (Some(element), Some(tree)) => self.place(population, tree, element),
+            _ => population,
+        }
+    }
+
+    /// The population whose elements send something through a graded synapse.
+    pub(super) fn sending(&self, population: usize, sent: &Sent) -> usize {
+        match (sent.part, &self.homes[population]) {
+            (Some(part), Some(homes)) => homes.parts[part],
             _ => population,
         }
     }

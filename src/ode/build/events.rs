@@ -27,11 +27,14 @@ impl<'m> Builder<'m> {
             let delay = self.expr(None, &p.delay);
             let given = p.given.iter().map(|given| self.expr(None, &given.value)).collect();
             self.distance = None;
-            let graded = p.sent.as_ref().map(|sent| self.sent_for_one(p.from, sent));
+            let graded = p.sent.as_ref().map(|sent| self.sent_for_one(p.from, &sent.value));
             Projection {
                 name: p.name.clone(),
-                // Of a cell with sections, the place that spikes.
-                from: if graded.is_some() { p.from } else { self.spiking(p.from) },
+                // Of a cell with sections, the place that spikes or sends.
+                from: match p.sent.as_ref() {
+                    Some(sent) => self.sending(p.from, sent),
+                    None => self.spiking(p.from),
+                },
                 to: self.receiving(p.to, p.receptor),
                 weight,
                 dim: p.weight.ty.dim(),
