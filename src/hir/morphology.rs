@@ -1126,8 +1126,12 @@ impl<'a> Lowerer<'a> {
             return None;
         }
         let symbol = found.first().map(|(symbol, _)| *symbol);
-        let of_electrodes = || cell.find("<i_clamp>").filter(|_| place.rest == "i_clamp");
-        let Some(symbol) = symbol.or_else(of_electrodes) else {
+        let from_outside = || match &place.rest[..] {
+            "i_clamp" => cell.find("<i_clamp>"),
+            "i_gap" => cell.find("<input>"),
+            _ => None,
+        };
+        let Some(symbol) = symbol.or_else(from_outside) else {
             if !definition.is_unknown(&place.rest) {
                 let whole = self.text(located.span);
                 let known = known_at(cell, morphology, element);

@@ -9,7 +9,7 @@ use super::items::{ItemKind, Kind};
 use super::junction::Joined;
 use super::keys::Block;
 use super::lower::{Lowerer, finish};
-use super::place::{FlatPath, Wanted, flatten};
+use super::place::{FlatPath, Place, Wanted, flatten};
 use super::projection::Instance;
 use super::scope::{Entry, Scope, ScopeKind};
 use super::{
@@ -369,7 +369,7 @@ impl<'a> Lowerer<'a> {
             // What follows from the shape and from the regions is not set.
             let derived = |id: &SymbolId| !init && cell.morphology.as_ref().is_some_and(|m| m.is_derived(cell, *id));
             let Some(symbol) = symbol.filter(|id| !derived(id)) else {
-                if !self.of_synapses(draft, &flat, wanted) {
+                if !self.of_synapses(draft, &flat, &place, wanted) {
                     self.bad_target(&definition, &place, wanted);
                 }
                 continue;
@@ -408,21 +408,29 @@ impl<'a> Lowerer<'a> {
         }
     }
 
-    /// Says of a path to synapses between two populations why nothing of them is set, if it is one.
-    fn of_synapses(&mut self, draft: &NetworkDraft<'a>, flat: &FlatPath<'a>, wanted: Wanted) -> bool {
-        let Some(ends) = self.ends_of_edges(&draft.populations, flat) else { return false };
-        let behind = &draft.populations[ends.to];
+    /// Says of a path to synapses, or to what each of them has for itself, why nothing of them is set, if it is one.
+    fn of_synapses(
+        &mut self,
+        draft: &NetworkDraft<'a>,
+        flat: &FlatPath<'a>,
+        place: &Place<'a>,
+        wanted: Wanted,
+    ) -> bool {
+        let ends = self.ends_of_edges(&draft.populations, flat);
+        let (to, rest) = ends.as_ref().map_or((place.population, &place.rest), |ends| (ends.to, &ends.rest));
+        let behind = &draft.populations[to];
         let definition = self.lowered_cell(behind.cell);
-        if definition.is_unknown(&ends.rest) {
+        if definition.is_unknown(rest) {
             return true;
         }
-        let (synapse, name) = ends.rest.rsplit_once('.').unwrap_or(("", &ends.rest));
+        let (synapse, name) = rest.rsplit_once('.').unwrap_or(("", rest));
         let own = behind.receptors.iter().filter(|r| r.name == synapse).filter_map(|r| r.plastic.as_ref());
         let is_own = |s: &Symbol| s.name == name && matches!(s.kind, SymbolKind::State { .. });
         if wanted == Wanted::State && own.into_iter().any(|plastic| plastic.own.iter().any(is_own)) {
             self.error(NetworkError::OfEachSynapse { synapse, name, span: flat.span });
             return true;
         }
+        let Some(ends) = &ends else { return false };
         let there = definition.item.find(&ends.rest);
         let there = there.filter(|id| wanted.fits(definition.item.symbol(*id)));
         if let Some(id) = there {

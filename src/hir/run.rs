@@ -511,12 +511,16 @@ impl<'a> Lowerer<'a> {
 
     /// What a path to edges should be that begins with the two populations, and names the synapse in part or not at all.
     fn of_other_edges(&self, recorder: &Recorder<'a, '_>, flat: &FlatPath<'a>) -> Option<Vec<String>> {
-        let [from, to, between @ .., last] = &flat.names[..] else { return None };
-        let is_whole = flat.at.is_none() && flat.selections.is_empty();
+        let (last, names) = flat.names.split_last()?;
         let number = |name: &ast::Name| recorder.populations.iter().position(|p| p.name == name.text);
-        let (from, to) = (number(from)?, number(to)?);
+        let first = number(names.first()?)?;
+        // Who sends may be missing.
+        let second = names.get(1).and_then(|name| number(name));
+        let (from, to) = second.map_or((None, first), |second| (Some(first), second));
+        let between = &names[if from.is_some() { 2 } else { 1 }..];
+        let is_whole = flat.at.is_none() && flat.selections.is_empty();
         let rest: Vec<&str> = flat.names[1..].iter().map(|name| name.text.as_str()).collect();
-        let own = self.lowered_cell(recorder.populations[from].cell);
+        let own = self.lowered_cell(recorder.populations[first].cell);
         if !is_whole || own.item.find(&rest.join(".")).is_some() {
             return None;
         }
@@ -529,7 +533,8 @@ impl<'a> Lowerer<'a> {
                 is_given || plastic.own.iter().any(is_own) || last.text == "weight" && plastic.changes_weight()
             })
         };
-        let between_them = recorder.projections.iter().filter(|p| (p.from, p.to) == (from, to) && !p.modulates);
+        let joins = |p: &&Projection| from.is_none_or(|from| from == p.from) && p.to == to && !p.modulates;
+        let between_them = recorder.projections.iter().filter(joins);
         let meant = between_them.filter(|p| p.name.ends_with(&between)).filter(has);
         let meant: Vec<String> = meant.map(|p| format!("{}.{}", p.name, last.text)).collect();
         (!meant.is_empty()).then_some(meant)
@@ -637,16 +642,25 @@ impl<'a> Lowerer<'a> {
         let Some((symbol, at)) = self.quantity_at(definition, &place, flat) else { return };
         let (population, cells, span) = (place.population, place.cells, flat.span);
         let element = at.as_ref().map(|at| at.elements[0] as usize);
-        let here = |i: &Input| i.electrode && i.population == population && i.at == element;
-        if cell.symbol(symbol).kind == SymbolKind::Port(PortKind::Electrode) && !recorder.inputs.iter().any(here) {
-            if recorder.sound {
-                let whole = at.as_ref().map_or("", |at| &at.text);
-                let compartment = format!("{}.{whole}", recorder.populations[population].name);
-                self.error(RunError::NoElectrode { compartment: &compartment, span });
+        let clamped = |i: &Input| i.electrode && i.population == population && i.at == element;
+        let joined = |c: &Connection| c.ends.iter().any(|end| end.population == population && end.at == element);
+        let whole = || format!("{}.{}", recorder.populations[population].name, at.as_ref().map_or("", |at| &at.text));
+        let recorded = match cell.symbol(symbol).kind {
+            SymbolKind::Port(PortKind::Electrode) if !recorder.inputs.iter().any(clamped) => {
+                if recorder.sound {
+                    self.error(RunError::NoElectrode { compartment: &whole(), span });
+                }
+                return;
             }
-            return;
-        }
-        let recorded = Quantity::OfCells(symbol);
+            SymbolKind::Port(PortKind::Injected) if !recorder.connections.iter().any(joined) => {
+                if recorder.sound {
+                    self.error(RunError::NoJunctions { compartment: &whole(), span });
+                }
+                return;
+            }
+            SymbolKind::Port(PortKind::Injected) => Quantity::Junctions(symbol),
+            _ => Quantity::OfCells(symbol),
+        };
         let same = |r: &&Record| {
             let elements = |at: &Option<RecordedAt>| at.as_ref().map(|at| at.elements.clone());
             r.population == population && r.quantity == recorded && r.cells == cells && elements(&r.at) == elements(&at)

@@ -722,9 +722,13 @@ impl<'m> Builder<'m> {
         };
         let id = symbol;
         let electrode = self.cell(r.population).symbol(symbol).kind == SymbolKind::Port(PortKind::Electrode);
+        let junctions_at = r.at.as_ref().filter(|_| matches!(r.quantity, Quantity::Junctions(_)));
         let value = match (r.quantity, &r.at) {
-            (Quantity::Junctions(port), _) => {
-                let outward = self.through_junctions(r.population, port);
+            (Quantity::Junctions(port), at) => {
+                let outward = match at {
+                    Some(at) => self.through_junctions_at(r.population, at.elements[0] as usize),
+                    None => self.through_junctions(r.population, port),
+                };
                 let add = |sum: NodeId, out: NodeId| self.graph.binary(BinaryOp::Add, sum, out);
                 outward.into_iter().reduce(add).unwrap_or_else(|| panic!("the checked model has junctions there"))
             }
@@ -743,7 +747,10 @@ impl<'m> Builder<'m> {
         let (name, population) = match &r.at {
             None => (format!("{cells_name}.{quantity}"), r.population),
             Some(at) => {
-                let quantity = self.quantity_name(r.population, id).replace(['<', '>'], "");
+                let quantity = match junctions_at {
+                    Some(_) => quantity,
+                    None => self.quantity_name(r.population, id).replace(['<', '>'], ""),
+                };
                 (format!("{cells_name}.{}.{quantity}", at.text), self.places_of(r.population, id, at))
             }
         };
@@ -754,12 +761,12 @@ impl<'m> Builder<'m> {
             cells,
             value,
             probe: None,
-            of_place: electrode,
+            of_place: electrode || junctions_at.is_some(),
             of_compartments: r.at.as_ref().is_some_and(|at| at.each),
             every: r.sampling.every,
             window: r.sampling.window,
             around: self.around(r),
-            unit: symbol.display_unit(),
+            unit: if junctions_at.is_some() { Dim::CURRENT.display_unit() } else { symbol.display_unit() },
             span: r.span,
         }
     }

@@ -389,10 +389,12 @@ network main {
     population d: D
     connect p -- d.d(0.5) via Gap { rule = one_to_one }
 }
-run { duration = 4 ms; dt = 0.025 ms; method = adaptive; record p.v every 0.5 ms; record p.i_gap every 0.5 ms; record d.d(0.5).v every 0.5 ms }";
+run { duration = 4 ms; dt = 0.025 ms; method = adaptive; record p.v every 0.5 ms; record p.i_gap every 0.5 ms; record d.d(0.5).{v, i_gap} every 0.5 ms }";
     let (result, _) = solved(text, within(1e-9));
     let [v, flow, there] = ["p.v", "p.i_gap", "d.d(0.5).v"].map(|name| column(&result, name, 0));
+    let back = column(&result, "d.d(0.5).i_gap", 0);
     for row in 0..v.len() {
+        assert_eq!(back[row], -flow[row]);
         // 1 nS times mV, in nA.
         let through = 1e-3 * (v[row] - there[row]);
         assert!((flow[row] - through).abs() < 1e-9 * through.abs(), "{row}: {} is not {through} nA", flow[row]);

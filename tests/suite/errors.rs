@@ -17,6 +17,7 @@ const SEVERAL: &[(&str, usize)] = &[
     ("fit", 15),
     ("rule_flags", 2),
     ("refractory_holds", 2),
+    ("record_of_synapses_without_sender", 3),
     ("connection_gives_what_is_shared", 5),
     ("connection_parameters", 6),
     ("words_of_other_simulators", 5),

@@ -239,16 +239,35 @@ network main {
     population p: P[4]
     connect s.dend(0.5) -- p.soma via Gap { rule = all_to_all }
 }
-run { duration = 2 ms; dt = 0.1 ms; celsius = 6.3 degC; method = cnexp; record p.soma.{v, i_gap}; record s.dend(0.5).v }";
+run { duration = 2 ms; dt = 0.1 ms; celsius = 6.3 degC; method = cnexp; record p.soma.{v, i_gap}; record s.dend(0.5).{v, i_gap} }";
     let checked = checked(here(), text);
     let [expected, native] = [Way::Optimized, Way::Native].map(|way| run(&checked, &CompileOptions::default(), way));
     assert_eq!(expected.series, native.series);
+    #[cfg(feature = "xla")]
+    if crate::pjrt::cpu().is_some() {
+        crate::events::close(&expected, &run(&checked, &CompileOptions::default(), Way::Xla), 1e-12, "xla");
+    }
     let of = |name: &str| numbers(native.series.iter().find(|s| s.name == name).expect("a record"));
     let (gap, v, there) = (of("p.soma.i_gap"), of("p.soma.v"), of("s.dend(0.5).v"));
     for row in 0..21 {
         // Three of 1 nS, of 1000 um2: 0.3 mS/cm2.
         let closed = 0.3 * (v[[row, 2]] - there[[row, 1]]);
         assert!((gap[[row, 2]] - closed).abs() < 1e-9 && closed > 0.1, "{row}: {} and {closed}", gap[[row, 2]]);
+        // And back, in nA: four of 1 nS.
+        let back = (0..4).map(|cell| 1e-3 * (there[[row, 1]] - v[[row, cell]])).sum::<f64>();
+        let found = of("s.dend(0.5).i_gap")[[row, 1]];
+        assert!((found - back).abs() < 1e-12, "{row}: {found} and {back}");
+    }
+    // A density, of the area of the compartment.
+    let density = text.replace("g = 1 nS", "g = 1 mS/cm2");
+    let result = run(&self::checked(here(), &density), &CompileOptions::default(), Way::Native);
+    let of = |name: &str| numbers(result.series.iter().find(|s| s.name == name).expect("a record"));
+    let area = std::f64::consts::PI * 2e-4 * 200e-4 / 3.0;
+    let (v, there) = (of("p.soma.v"), of("s.dend(0.5).v"));
+    for row in 0..21 {
+        let back = (0..4).map(|cell| area * 1e3 * (there[[row, 1]] - v[[row, cell]])).sum::<f64>();
+        let found = of("s.dend(0.5).i_gap")[[row, 1]];
+        assert!((found - back).abs() < 1e-9, "{row}: {found} and {back}");
     }
 }
 

@@ -317,6 +317,24 @@ impl<'m> Builder<'m> {
         sum.unwrap_or(none)
     }
 
+    /// What flows out through the gap junctions at an element of the tree, currents.
+    pub(super) fn through_junctions_at(&mut self, population: usize, element: usize) -> Vec<NodeId> {
+        let mut all = Vec::new();
+        for (at, direction) in self.directions.clone().into_iter().enumerate() {
+            let end = self.end_of(direction);
+            if (end.population, end.at) != (population, Some(element)) {
+                continue;
+            }
+            let mut outward = self.graph.add(Node::Junction(at as u32, 0));
+            if let (false, Some(morphology)) = (self.junction_is_a_current(direction), self.morphology(population)) {
+                let area = self.symbol(population, morphology.area);
+                outward = self.graph.binary(BinaryOp::Mul, outward, area);
+            }
+            all.push(outward);
+        }
+        all
+    }
+
     fn channel_current(&mut self, population: usize, symbol: SymbolId, area: NodeId) -> MembraneCurrent {
         let mut outward = self.symbol(population, symbol);
         if self.cell(population).symbol(symbol).ty == Ty::Real(Dim::CURRENT) {

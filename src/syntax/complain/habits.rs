@@ -105,6 +105,11 @@ impl Complaint<'_, '_> {
             let help = "their arguments and their name stand in the line that connects them: `connect a -> b via Synapse as name(...) { ... }`";
             return Some(self.at(index, message, "").help(help));
         }
+        if text == "as" && index > self.pieces.start && self.text(index - 1) == ")" {
+            let message = "the name of a synapse stands before its arguments";
+            let help = "write `via Synapse as name(...)`";
+            return Some(self.at(index, message, "").help(help));
+        }
         if !expected.has(Rule::kw_via) || index >= self.pieces.end {
             return None;
         }
