@@ -135,9 +135,16 @@ fn target(one: &FitTarget, directory: &Path, run: &dyn Runs) -> Result<Target, D
                 let message = format!("`{name}` is in {}, but its value here is {}", unit.name, dim.describe());
                 return Err(Diagnostic::without_place(Code::DimensionMismatch, message));
             }
-            if window.0 >= duration {
+            let ends = window.1;
+            if window.0 >= duration || ends.is_finite() && ends > duration * (1.0 + 1e-12) {
                 let message = format!("`{name}` cannot be read out: the run ends at {duration} ms");
-                return Err(Diagnostic::without_place(Code::BadValue, message));
+                let d = Diagnostic::without_place(Code::BadValue, message);
+                return Err(match window.0 < duration {
+                    true => d.help(format!(
+                        "let the run last {ends} ms, or leave `to {ends} ms` out: a window without it lasts to the end"
+                    )),
+                    false => d,
+                });
             }
             if let Target::Number(number) = &target
                 && !feature.of_spikes()

@@ -2710,6 +2710,7 @@ fn targets_have_windows_of_time() {
     assert!(found.is_some_and(|x| (0.19..0.22).contains(&x)), "{found:?}{out}{err}");
     for (target, said) in [
         ("target rate(c) = 200 Hz from 100 ms", "`rate(c) from 100 ms` cannot be read out: the run ends at 100 ms"),
+        ("target rate(c) = 200 Hz from 20 ms to 101 ms", "cannot be read out: the run ends at 100 ms"),
         ("target mean(c.v) = 1 from 20.02 ms to 20.08 ms", "has no sample for"),
         ("target first_spike(c) = 90 ms from 20 ms to 80 ms", "is a time within its window"),
         ("target rate(c) = 200 Hz from 80 ms to 20 ms", "nothing can be read out from 80 ms to 20 ms"),
