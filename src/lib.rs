@@ -284,7 +284,7 @@
 //! | what edges see of places, junctions and electrodes of branched cells | `look` in `src/discretize/mod.rs`, `src/ode/build/cables.rs`; `seen_by_edges` in `src/ode/mod.rs` | `tests/suite/cables.rs` |
 //! | which compartment a synapse of a section gets | `spread` in `src/simulate/edges.rs` | `tests/suite/cables.rs` |
 //! | synapses that remember | `src/hir/plasticity.rs`, `src/ode/build/plasticity.rs`, `src/ode/dendrite.rs`, `src/discretize/plasticity.rs` | `tests/suite/plasticity.rs` |
-//! | graded synapses | `src/hir/graded.rs`, `sender` in `src/hir/projection.rs`, `src/discretize/graded.rs`; where networks learn `src/simulate/trials/given.rs` | `tests/errors/graded_*`, `tests/suite/graded.rs` |
+//! | graded synapses | `src/hir/graded.rs`, `src/hir/projection/graded.rs`, `src/discretize/graded.rs`; where networks learn `src/simulate/trials/given.rs` | `tests/errors/graded_*`, `tests/suite/graded.rs` |
 //! | parameters and initial values of each connection | `given` and `shared_because` in `src/hir/projection.rs`, `give` in `src/ode/build/plasticity.rs`, `rows_of_edges` in `src/ode/linear.rs` | `tests/suite/plasticity.rs`, `tests/errors/connection_*` |
 //! | what modulates synapses | `modulation` in `src/hir/projection.rs`, `modulators` in `src/ode/build/events.rs`, `modulate` in `src/discretize/plasticity.rs` | `tests/errors/modulator_*`, `tests/suite/plasticity.rs` |
 //! | what a synapse is, which receptor a line means | `src/hir/synapse.rs`, `src/hir/projection.rs` | `tests/errors/synapse_*`, `tests/suite/events.rs` |

@@ -2258,6 +2258,45 @@ fn what_cells_compute_goes_through_graded_synapses() {
         let text = spiking.replace("dt = 0.5 ms;", &format!("dt = 0.5 ms; method = {method};"));
         is_a_run(4 * number, &text, ("out.v", "hidden.out.Slow.weight"), TRIALS);
     }
+    // From and to places of cells with sections.
+    let rate = "cell Rate {";
+    let branched = "channel Leak { param gbar = 0.1 mS/cm2; param erev = 0 mV }
+    cell Branched {
+        section s { length = 50 um; diam = 4 um; compartments = 3 }
+        region all { ra = 100 ohm*cm; cm = 1 uF/cm2; v_init = 0.2 mV; insert Leak }
+        spike when s(0.5).v crosses 0.8 mV
+    }
+    synapse Current {
+        state c: nA = 0 nA
+        c' = -c / 2 ms
+        on event(weight: nA) { c += weight }
+        current i = -c
+    }
+    cell Rate {";
+    let text = spiking
+        .replace(rate, branched)
+        .replace("dt = 0.5 ms;", "dt = 0.5 ms; method = cnexp;")
+        .replace("hidden: Rate[4]", "hidden: Branched[4]; init hidden.v ~ uniform(0 mV, 0.5 mV)")
+        .replace("pixels -> hidden via Kick", "pixels -> hidden.s(0.1) via Current")
+        .replace("uniform(0 mV, 1 mV)", "uniform(0 nA, 1e-3 nA)")
+        .replace("hidden -> hidden via", "hidden.s(0.9) -> hidden.s(0.5) via")
+        .replace("uniform(-0.4 nA, 0.4 nA)", "uniform(-4e-4 nA, 4e-4 nA)")
+        .replace("hidden -> out via", "hidden.s(0.9) -> out via");
+    is_a_run(16, &text, ("out.v", "hidden.out.Slow.weight"), TRIALS);
+    let learn = ["hidden.s(0.8333).Analog.pre.gain", "hidden.s(0.8333).Slow.pre.tau"];
+    let mut learner = rates(&text, &learn, &CompileOptions::default(), (1, Precision::F64), &native);
+    let begin: Vec<f64> = learner.fitted().iter().map(|one| one.value.unwrap()).collect();
+    let found = of_rates(&mut learner, &begin).parameters;
+    for (at, &slope) in found.iter().enumerate() {
+        let h = 1e-5 * begin[at];
+        let mut loss = |by: f64| {
+            let mut values = begin.clone();
+            values[at] += by;
+            of_rates(&mut learner, &values).loss
+        };
+        let near = (loss(h) - loss(-h)) / (2.0 * h);
+        assert!(slope.abs() > 1e-7 && (near - slope).abs() < 1e-5 * slope.abs(), "{at}: {near} {slope}");
+    }
 }
 
 #[test]
