@@ -10,6 +10,7 @@ use super::expr::constant_of;
 use super::imports::shape_file;
 use super::items::ItemRef;
 use super::keys::Block;
+use super::kinetics::REACTION;
 use super::lower::{Definition, Lowerer, finish};
 use super::place::{FlatPath, Place, Wanted};
 use super::scope::{Entry, Role, Scope, ScopeKind};
@@ -1001,7 +1002,9 @@ impl<'a> Lowerer<'a> {
             return None;
         };
         if !before.is_empty() || quantity.len() != 1 || quantity[0].text != "v" {
-            self.error(MorphologyError::SpikePlace { span: a.span, section, level: written });
+            // The level is that of another quantity.
+            let (section, level) = (&located.section.text, if quantity.is_empty() { written } else { usual });
+            self.error(MorphologyError::SpikePlace { span: a.span, section, level });
             return None;
         }
         if !s.actions.is_empty() {
@@ -1060,11 +1063,11 @@ impl<'a> Lowerer<'a> {
         what: &'static str,
         flat: &FlatPath<'a>,
     ) -> Option<usize> {
-        let section = &morphology.tree.sections[0].name;
         if !definition.sound && flat.at.is_none() {
             return None;
         }
         let Some(located) = flat.at else {
+            let section = section_meant(morphology, flat);
             self.error(MorphologyError::PlaceMissing { what, section, span: flat.span });
             return None;
         };
@@ -1109,7 +1112,7 @@ impl<'a> Lowerer<'a> {
                 let (symbol, elements) = self.quantity_in(definition, morphology, (word, quantity), place, flat)?;
                 return Some((symbol, Some(RecordedAt { elements, text: word.into(), each: true })));
             }
-            let section = &morphology.tree.sections[0].name;
+            let section = section_meant(morphology, flat);
             self.error(MorphologyError::PlaceMissing { what: "a quantity", section, span: flat.span });
             return None;
         };
@@ -1136,7 +1139,8 @@ impl<'a> Lowerer<'a> {
                 let whole = self.text(located.span);
                 let known = known_at(cell, morphology, element);
                 let known: Vec<&str> = known.iter().map(String::as_str).collect();
-                let (quantity, span) = (&place.rest, place.rest_span);
+                let quantity = &place.rest;
+                let span = if quantity.is_empty() { located.span } else { place.rest_span };
                 self.error(MorphologyError::NotThere { quantity, place: whole, span, known: &known });
             }
             return None;
@@ -1196,6 +1200,14 @@ impl<'a> Lowerer<'a> {
         let both = several[0].1.iter().any(|e| several[1].1.binary_search(e).is_ok());
         self.error(MorphologyError::SeveralRegions { quantity, word, regions: &regions, words: &words, both, span });
     }
+}
+
+/// The section that a path without a place names, or else the first one.
+fn section_meant<'m>(morphology: &'m Morphology, flat: &FlatPath<'_>) -> &'m str {
+    let names: Vec<&str> = morphology.tree.sections.iter().map(|section| section.name.as_str()).collect();
+    let word = flat.names.get(1).filter(|word| word.text != "all");
+    let named = word.and_then(|word| names.iter().find(|name| is_meant(&word.text, name)));
+    named.unwrap_or(&names[0])
 }
 
 /// Each symbol that a quantity is somewhere in some compartments, with those in which it is that.
@@ -1338,6 +1350,8 @@ fn number_at(scope: &Scope, tree: &Tree, element: usize, e: &Expr, depth: usize)
 fn known_at(cell: &Cell, morphology: &Morphology, element: usize) -> Vec<String> {
     let here = |(symbol, home): (&super::Symbol, &Home)| match home {
         _ if !Wanted::Quantity.fits(symbol) || matches!(symbol.kind, SymbolKind::Param(_)) => None,
+        // A rate has no path.
+        _ if symbol.name.contains(REACTION) => None,
         Home::Cell => None,
         Home::Tree => Some(symbol.name.clone()),
         Home::Part(part) => {

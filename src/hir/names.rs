@@ -144,6 +144,7 @@ impl<'a> Lowerer<'a> {
     fn name_help(&self, scope: &Scope<'a>, prefix: &str, name: &str, env: Option<&Env>) -> Option<NameHelp> {
         let elsewhere = || called_elsewhere(scope, name, env.is_some()).map(str::to_string);
         let known = deeper(scope, prefix, name).or_else(|| self.unread_pool(scope, name)).or_else(elsewhere);
+        let known = known.or_else(|| self.not_inserted(scope, prefix, name));
         let near = || {
             let near = self.near_name(scope, prefix, name, env).map(NameHelp::Meant);
             let habit = || current_of_channel(scope, prefix, name).or_else(|| weight_called(name, env?));
@@ -151,6 +152,14 @@ impl<'a> Lowerer<'a> {
         };
         let told = || a_unit(name).or_else(|| self.where_it_stands(scope, name, env)).map(NameHelp::Said);
         known.map(NameHelp::Said).or_else(near).or_else(told)
+    }
+
+    /// How a quantity of a channel is read that is not inserted where it is read.
+    fn not_inserted(&self, scope: &Scope<'a>, prefix: &str, name: &str) -> Option<String> {
+        let channel = name.rsplit('.').nth(1).filter(|_| scope.kind == ScopeKind::Cell)?;
+        self.item(scope.file, channel).filter(|item| item.kind.kind() == Kind::Channel)?;
+        let (place, what) = (prefix.trim_end_matches('.'), if scope.has_regions { "region" } else { "compartment" });
+        (!place.is_empty()).then(|| format!("have `insert {channel}` in {what} `{place}`, where it is read"))
     }
 
     /// The pool of this name that a channel does not say it reads.

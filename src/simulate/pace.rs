@@ -62,12 +62,15 @@ struct Shortest {
 }
 
 impl Pace {
-    /// Looks at a run of a model; `None` if its time step was too long from the start, which has been said, or cannot be.
+    /// Looks at a run of a model; `None` if there is nothing to look at. How long the time step is has been said where it was too long from the start.
     pub fn new(model: &Model) -> Option<Pace> {
-        if model.graph.len() > MOST_NODES || ode::step_too_long(model).is_some() {
+        if model.graph.len() > MOST_NODES {
             return None;
         }
-        let (graph, slopes) = ode::slopes(model);
+        let (graph, mut slopes) = ode::slopes(model);
+        if ode::step_too_long(model).is_some() {
+            slopes.clear();
+        }
         let of_population = |population: usize| {
             let own = |s: &&(StateId, NodeId)| {
                 let state = model.state(s.0);

@@ -80,22 +80,25 @@ fn clamped(members: &str) -> String {
 #[test]
 fn fractions_that_are_none_are_told() {
     // The rate is negative below -62 mV, where the ramp arrives after 2 ms.
-    let told = |slope: &str| {
+    let told = |slope: &str, dt: f64| {
         let checked = checked(&format!(
             "channel K {{ param gbar = 0 mS/cm2
                 kinetics {{ A <-> O (0.1 /ms/mV * (v + 62 mV), 2 /ms) }}
                 current i = gbar * O * v }}
             cell C {{ compartment s {{ cm = 1 uF/cm2; v_init = -60 mV; insert K }} }}
             network main {{ population p: C; clamp h: -60 mV - {slope} * t -> p.s }}
-            run {{ duration = 10 ms; dt = 0.1 ms; record p.s.K.O }}"
+            run {{ duration = 10 ms; dt = {dt} ms; record p.s.K.O }}"
         ));
         assert!(checked.model.is_some() && checked.diagnostics.is_empty(), "{:?}", checked.diagnostics);
         crate::models::outcome(&checked, &CompileOptions::default(), Way::Optimized).1.warning.map(|odd| odd.message)
     };
-    let odd = told("1 mV/ms").expect("a warning");
+    let odd = told("1 mV/ms", 0.1).expect("a warning");
     assert!(odd.starts_with("`p.s.K.O` became -0.0") || odd.starts_with("`p.s.K.A` became 1.0"), "{odd}");
     assert!(odd.contains(", outside [0, 1], in cell 0 at t = "), "{odd}");
-    assert_eq!(told("0.1 mV/ms"), None);
+    assert_eq!(told("0.1 mV/ms", 0.1), None);
+    // Where the time step is too long from the start, too.
+    let odd = told("1 mV/ms", 0.5).expect("a warning");
+    assert!(odd.contains(", outside [0, 1], in cell 0 at t = "), "{odd}");
 }
 
 type Matrix = [[f64; STATES]; STATES];

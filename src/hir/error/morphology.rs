@@ -292,6 +292,11 @@ impl From<MorphologyError<'_>> for Diagnostic {
                     _ => d.help("record sections of one region at a time"),
                 }
             }
+            E::NotThere { quantity: "", place, span, known } => {
+                let message = format!("`{place}` is a place; which quantity there?");
+                let d = Diagnostic::new(Code::BadTarget, span, message, "a place");
+                d.help(format!("for example `{place}.v`")).note(format!("it has {}", known.join(", ")))
+            }
             E::NotThere { quantity, place, span, known } => {
                 let message = format!("there is no `{quantity}` at `{place}`");
                 let d = Diagnostic::new(Code::BadTarget, span, message, "not there");

@@ -252,7 +252,7 @@ impl<'e> BadTarget<'e> {
             let tree = self.cell.morphology.as_ref().filter(|_| self.wanted == Wanted::Parameter);
             tree.is_some_and(|m| m.is_derived(self.cell, SymbolId(at as u32)))
         };
-        let fits = |(at, s): &(usize, &Symbol)| self.wanted.fits(s) && !s.name.contains('<') && !derived(*at);
+        let fits = |(at, s): &(usize, &Symbol)| self.wanted.fits(s) && !s.name.contains(['<', '>']) && !derived(*at);
         let mut fitting: Vec<&Symbol> = self.cell.symbols.iter().enumerate().filter(fits).map(|(_, s)| s).collect();
         fitting.sort_by_key(|s| !matches!(s.kind, SymbolKind::State { .. }));
         fitting.iter().map(|s| s.name.as_str()).collect()
