@@ -194,7 +194,8 @@ class Model:
     @property
     def connections(self) -> Table[Connections]:
         """The connections of each `connect` line by name, drawn as a run draws them, with weights and delays. Other simulators take
-        them as they are: `nest.Connect(pre[c.sources], post[c.targets], "one_to_one", {"weight": c.weights, "delay": c.delays})`.
+        them as they are; with `pre` and `post` the arrays of NEST's ids of the two populations, such as `np.array(cells.tolist())`:
+        `nest.Connect(pre[c.sources], post[c.targets], "one_to_one", {"weight": c.weights, "delay": c.delays})`.
 
         Gap junctions and drives are none. Each access draws them anew, the same ones.
         """

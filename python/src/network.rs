@@ -60,7 +60,6 @@ pub fn described<'py>(py: Python<'py>, model: &Model) -> PyResult<Bound<'py, PyD
     })
 }
 
-/// The names of the cells of each population.
 /// Connections: name, populations before and behind, numbers of cells before and behind, weights, their unit, delays in ms.
 pub fn connections<'py>(py: Python<'py>, model: &Model) -> PyResult<Bound<'py, PyList>> {
     guarded(|| {
@@ -86,6 +85,7 @@ pub fn connections<'py>(py: Python<'py>, model: &Model) -> PyResult<Bound<'py, P
     })
 }
 
+/// The names of the cells of each population.
 fn cell_names(model: &hir::Model) -> Vec<String> {
     let name = |p: &hir::Population| model.cells[p.cell].name.clone();
     model.network.iter().flat_map(|network| &network.populations).map(name).collect()

@@ -206,8 +206,9 @@ fn of_projection(model: &Model, extent: &Extent, p: &Projection) -> Result<Conne
     let weights: Vec<f64> = match shared {
         false => of.values(model, weight).ok_or_else(unknown)?,
         true => {
-            let kernel = super::shared(model, extent, p)?.ok_or_else(unknown)?.values;
-            of.rows.iter().map(|&at| kernel[at as usize]).collect()
+            let kernel = super::shared(model, extent, p)?.ok_or_else(unknown)?;
+            // Of a mean over places each has its part.
+            of.rows.iter().map(|&at| kernel.values[at as usize] * kernel.share).collect()
         }
     };
     let delays = of.values(model, p.delay).ok_or_else(unknown)?;
